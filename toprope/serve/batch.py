@@ -71,10 +71,10 @@ class TokenOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One step. An engine performs, in this order: ``swap_out`` (device→host), ``swap_in`` (host→device), ``copies``
-    (device→device), then computes ``entries``.
+    """One step. An engine performs, in this order: ``swap_out`` (device→host), ``copies`` (device→device), ``swap_in``
+    (host→device), then computes ``entries``.
 
-    The blocks named by one of the three lists may be copied all at once. ``ended`` names the requests that finished or
+    Each of the three lists may be done as one gather and one scatter. ``ended`` names the requests that finished or
     were aborted since the last step, so an engine can drop what it remembers about them.
     """
 
@@ -82,15 +82,15 @@ class Batch:
     now_s: float
     entries: tuple[BatchEntry, ...]
     swap_out: tuple[BlockCopy, ...] = ()
-    swap_in: tuple[BlockCopy, ...] = ()
     copies: tuple[BlockCopy, ...] = ()
+    swap_in: tuple[BlockCopy, ...] = ()
     preemptions: tuple[Preemption, ...] = ()
     ended: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """True when there is nothing to do (copies and swaps never come without entries, except a swap-out)."""
-        return not (self.entries or self.swap_out or self.swap_in or self.copies)
+        """True when there is nothing to do."""
+        return not (self.entries or self.swap_out or self.copies or self.swap_in)
 
     @property
     def token_count(self) -> int:

@@ -75,7 +75,10 @@ class Request:
     tokens: list[int] = field(init=False)  # the prompt, then what was generated
     computed_tokens: int = 0  # tokens whose keys and values are in the cache
     block_table: BlockTable = field(default_factory=BlockTable)
-    cached_tokens: int = 0  # prompt tokens found in the prefix cache at the last admission
+    on_host: bool = False  # the block table names host blocks
+    block_keys: list[bytes] = field(default_factory=list)  # prefix-cache keys of the full blocks
+    labelled_blocks: int = 0  # leading blocks offered to the prefix cache
+    cached_tokens: int = 0  # tokens found in the prefix cache at the last admission
     preemptions: int = 0
     sequence: int = 0  # order of arrival, breaks ties
     first_scheduled_s: float | None = None

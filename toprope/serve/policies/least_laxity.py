@@ -1,0 +1,37 @@
+"""Serve the phase that is closest to missing its deadline."""
+
+from __future__ import annotations
+
+from ..batch import Batch
+from .policy import Load, Phase, StepPlan
+from .step_times import StepTimes
+
+
+class LeastLaxity:
+    """Laxity is the share of a deadline left after waiting and the predicted step; the smaller one goes first.
+
+    Deadlines are ``ttft_s`` for the oldest prompt (time to first token) and ``tpot_s`` for the running requests (time
+    per output token). Times are learned online.
+    """
+
+    def __init__(self, *, ttft_s: float = 1.0, tpot_s: float = 0.05) -> None:
+        if ttft_s <= 0 or tpot_s <= 0:
+            raise ValueError(f"deadlines must be positive, got ttft_s={ttft_s}, tpot_s={tpot_s}")
+        self._ttft_s, self._tpot_s = ttft_s, tpot_s
+        self._times = StepTimes()
+        self._since_decode_s = 0.0
+
+    def plan(self, load: Load) -> StepPlan:
+        """A step of one phase."""
+        if not load.can_prefill or not load.decodes or load.oldest_prefill_s is None:
+            return StepPlan((Phase.PREFILL,) if load.can_prefill else (Phase.DECODE,))
+        prefill_s = self._times.prefill_s(min(load.prefill_tokens, load.max_tokens))
+        decode_s = self._times.decode_s(load.decodes, load.decode_context_tokens)
+        prefill_laxity = (self._ttft_s - (load.now_s - load.oldest_prefill_s) - prefill_s) / self._ttft_s
+        decode_laxity = (self._tpot_s - self._since_decode_s - decode_s) / self._tpot_s
+        return StepPlan((Phase.PREFILL,) if prefill_laxity < decode_laxity else (Phase.DECODE,))
+
+    def observe(self, batch: Batch, duration_s: float) -> None:
+        """Learn the step's time."""
+        self._times.observe(batch, duration_s)
+        self._since_decode_s = 0.0 if batch.decode_count else self._since_decode_s + duration_s
