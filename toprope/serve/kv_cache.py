@@ -98,12 +98,13 @@ class KvCache:
         request.labelled_blocks = full
 
     def fork(self, parent: Request, child: Request) -> bool:
-        """Give ``child`` the parent's computed positions without computing them again; False when no block is free.
+        """Let ``child``, whose tokens begin the parent's, share what is computed; False when no block is free.
 
-        Full blocks are shared. The last, partly filled one would be written by both in their next step, so the child
-        gets a copy at once.
+        Full blocks are shared. The one the child will write into next is copied at once. The child's last token stays
+        to be computed, for its logits.
         """
-        full, rest = divmod(parent.computed_tokens, self.block_size)
+        computed = min(parent.computed_tokens, len(child.tokens) - 1)
+        full, rest = divmod(computed, self.block_size)
         if rest and self.device.free_count == 0:
             return False
         shared = parent.block_table.tolist()[: full + bool(rest)]
@@ -112,7 +113,7 @@ class KvCache:
         child.block_table = BlockTable(shared)
         if rest:
             self._copy_on_write(child.block_table, full)
-        child.computed_tokens = parent.computed_tokens
+        child.computed_tokens = computed
         child.labelled_blocks = min(parent.labelled_blocks, full)
         child.block_keys = parent.block_keys[:full]
         return True

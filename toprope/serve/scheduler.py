@@ -25,6 +25,7 @@ from .request import FinishReason, Request, RequestState
 from .waiting import WaitingQueue
 
 _log = logging.getLogger("toprope.serve")
+_ANYTHING = StepPlan((Phase.DECODE, Phase.PREFILL))
 _by_order = attrgetter("order")
 
 
@@ -112,10 +113,31 @@ class Scheduler:
                 f"{self._waiting.tokens} prompt tokens wait already and this request brings "
                 f"{request.prompt_length} (max_queued_tokens {self.limits.max_queued_tokens}); retry later"
             )
-        request.sequence = self._arrivals
-        self._arrivals += 1
-        self._live[request.id] = request
+        self._register(request)
         self._waiting.push(request)
+
+    def fork(self, parent_id: str, child: Request, now: float) -> bool:
+        """Add a request with the parent's prompt that starts from the parent's computed keys and values.
+
+        This is how several answers to one prompt are sampled. True when it runs at once; False when it was queued like
+        any other, because the parent's prompt is not computed yet or there is no slot or block for the child.
+        """
+        parent = self._live.get(parent_id)
+        if parent is None:
+            raise UnknownRequest(f"no live request has the id {parent_id!r} to fork from")
+        self._refuse_bad(child)
+        room = len(self._running) < self.limits.max_batch_size
+        room = room and self.cache.device.free_count > self.cache.watermark_blocks
+        ready = parent.state is RequestState.RUNNING and parent.output_length > 0
+        same = parent.tokens[: child.prompt_length] == child.tokens and parent.cache_salt == child.cache_salt
+        if not (room and ready and same and self.cache.fork(parent, child)):
+            self.add(child)
+            return False
+        self._register(child)
+        child.first_scheduled_s = now
+        child.move_to(RequestState.RUNNING)
+        insort(self._running, child, key=_by_order)
+        return True
 
     def abort(self, request_id: str) -> Request:
         """End a request because nobody wants the answer any more; its blocks are free at once."""
@@ -150,10 +172,10 @@ class Scheduler:
         draft = _Draft(self.limits.max_tokens)
         if self._running or len(self._waiting):
             plan = self.policy.plan(self._load(now))
-            self._run_phases(plan.phases, plan, draft, now)
+            self._carry_out(plan, draft, now)
             if not draft.entries:
                 # The plan found no work (say, a prompt that does not fit now): time must not stand still.
-                self._run_phases([phase for phase in Phase if phase not in plan.phases], plan, draft, now)
+                self._carry_out(_ANYTHING, draft, now)
         swap_out, copies, swap_in = self.cache.take_moves()
         ended, self._ended = tuple(self._ended), []
         return Batch(self._steps, now, tuple(draft.entries), swap_out, copies, swap_in, tuple(draft.preemptions), ended)
@@ -231,8 +253,8 @@ class Scheduler:
 
     # -- the parts of a step ---------------------------------------------------------------------------------------
 
-    def _run_phases(self, phases: tuple[Phase, ...] | list[Phase], plan: StepPlan, draft: _Draft, now: float) -> None:
-        for phase in phases:
+    def _carry_out(self, plan: StepPlan, draft: _Draft, now: float) -> None:
+        for phase in plan.phases:
             if phase is Phase.DECODE:
                 self._decode(draft)
             else:
@@ -335,6 +357,11 @@ class Scheduler:
             "preempted request %s by %s: %d tokens to compute again, KV use %.1f%% -> %.1f%%",
             *(victim.id, mode.value, lost, 100 * event.kv_use_before, 100 * event.kv_use_after),
         )
+
+    def _register(self, request: Request) -> None:
+        request.sequence = self._arrivals
+        self._arrivals += 1
+        self._live[request.id] = request
 
     def _end(self, request: Request, reason: FinishReason) -> None:
         self.cache.release(request)

@@ -43,7 +43,7 @@ class Load:
 class StepPlan:
     """What the step should contain: phases in the order in which they get the token budget.
 
-    A plan that turns out empty is not wasted: the scheduler then tries the phase that was left out.
+    A plan under which nothing can run is replaced: the scheduler then does what its own limits allow.
     """
 
     phases: tuple[Phase, ...]
