@@ -255,7 +255,7 @@ def test_a_fork_continues_from_the_prompt_of_its_parent() -> None:
     ("request_", "error", "words"),
     [
         (Request("x", [], 4), errors.EmptyPrompt, "no prompt tokens"),
-        (Request("x", [1], 0), errors.BadMaxTokens, "at least 1"),
+        (Request("x", [1], 0), errors.BadMaxTokens, "ask for at least 1"),
         (Request("x", [1] * 90, 11), errors.PromptTooLong, "context is 100"),
         (Request("x", [1] * 60, 30), errors.NeverFits, "89 tokens need 23 KV blocks of 4, the cache has 16"),
         (Request("live", [1], 1), errors.DuplicateRequest, "'live'"),

@@ -1,6 +1,6 @@
 """Errors a serving client can see.
 
-ServeError                      code, HTTP status, what and the cure in the message
+ServeError                      a TopropeError with an HTTP status
 ├── BadRequest              400
 │   ├── EmptyPrompt
 │   ├── BadMaxTokens
@@ -14,9 +14,11 @@ ServeError                      code, HTTP status, what and the cure in the mess
 
 from __future__ import annotations
 
+from ..errors import TopropeError
 
-class ServeError(Exception):
-    """A request was refused; ``code`` is stable, ``http_status`` is what a server should answer."""
+
+class ServeError(TopropeError):
+    """A request was refused; ``http_status`` is what a server should answer."""
 
     code = "serve-error"
     http_status = 500

@@ -106,12 +106,16 @@ class Scheduler:
         """Queue a request, or refuse it at once with the ``ServeError`` that says why."""
         self._refuse_bad(request)
         if len(self._waiting) >= self.limits.max_queued:
-            raise QueueFull(f"{len(self._waiting)} requests wait already (max_queued); send fewer at a time, or retry")
+            raise QueueFull(
+                f"{len(self._waiting)} requests wait already, as many as max_queued allows",
+                cure="send fewer at a time, or retry later",
+            )
         queued_tokens = self._waiting.tokens + request.prompt_length
         if self.limits.max_queued_tokens is not None and queued_tokens > self.limits.max_queued_tokens:
             raise Overloaded(
                 f"{self._waiting.tokens} prompt tokens wait already and this request brings "
-                f"{request.prompt_length} (max_queued_tokens {self.limits.max_queued_tokens}); retry later"
+                f"{request.prompt_length}; max_queued_tokens is {self.limits.max_queued_tokens}",
+                cure="retry later",
             )
         self._register(request)
         self._waiting.push(request)
@@ -124,7 +128,7 @@ class Scheduler:
         """
         parent = self._live.get(parent_id)
         if parent is None:
-            raise UnknownRequest(f"no live request has the id {parent_id!r} to fork from")
+            raise UnknownRequest(f"no live request has the id {parent_id!r} to fork from", cure="add it instead")
         self._refuse_bad(child)
         room = len(self._running) < self.limits.max_batch_size
         room = room and self.cache.device.free_count > self.cache.watermark_blocks
@@ -147,7 +151,7 @@ class Scheduler:
         """End a live request from outside, for example at a stop string; ``UnknownRequest`` if it is not live."""
         request = self._live.get(request_id)
         if request is None:
-            raise UnknownRequest(f"no live request has the id {request_id!r}; it may have finished already")
+            raise UnknownRequest(f"no live request has the id {request_id!r}", cure="it may have finished already")
         if request.state is RequestState.RUNNING:
             self._running.remove(request)
         else:
@@ -406,24 +410,28 @@ class Scheduler:
     def _refuse_bad(self, request: Request) -> None:
         prompt, limits = request.prompt_length, self.limits
         if request.id in self._live:
-            raise DuplicateRequest(f"a live request has the id {request.id!r}; ids must be unique")
+            raise DuplicateRequest(f"a live request has the id {request.id!r}", cure="choose another id")
         if prompt == 0:
-            raise EmptyPrompt(f"request {request.id!r} has no prompt tokens; send at least one")
+            raise EmptyPrompt(f"request {request.id!r} has no prompt tokens", cure="send at least one")
         if request.max_tokens < 1:
-            raise BadMaxTokens(f"max_tokens must be at least 1, request {request.id!r} has {request.max_tokens}")
+            raise BadMaxTokens(
+                f"max_tokens of request {request.id!r} is {request.max_tokens}", cure="ask for at least 1"
+            )
         total = prompt + request.max_tokens
         if total > limits.max_model_len:
             raise PromptTooLong(
                 f"this model's context is {limits.max_model_len} tokens; {prompt} prompt tokens and max_tokens "
-                f"{request.max_tokens} make {total}; shorten the prompt or lower max_tokens"
+                f"{request.max_tokens} make {total}",
+                cure="shorten the prompt or lower max_tokens",
             )
         if total - 1 > self.cache.token_capacity:
             raise NeverFits(
                 f"{total - 1} tokens need {self.cache.blocks_for(total - 1)} KV blocks of {self.cache.block_size}, the "
-                f"cache has {self.cache.device.block_count} in all; lower max_tokens or give the cache more memory"
+                f"cache has {self.cache.device.block_count} in all",
+                cure="lower max_tokens or give the cache more memory",
             )
         if not limits.chunked_prefill and prompt > limits.max_tokens:
             raise NeverFits(
-                f"{prompt} prompt tokens exceed the step's max_tokens ({limits.max_tokens}) and chunked prefill is "
-                "off; switch chunked_prefill on or raise max_tokens"
+                f"{prompt} prompt tokens exceed the step's max_tokens ({limits.max_tokens}) and chunked prefill is off",
+                cure="switch chunked_prefill on or raise max_tokens",
             )

@@ -1,0 +1,100 @@
+// The software machine: cores with their memories and registers, GM buffers, and the calls every operation makes.
+#pragma once
+
+#include "trace.h"
+
+namespace toprope {
+
+enum class CoreType : uint8_t { aiv, aic, coupled };
+inline constexpr int kSpaces = static_cast<int>(Space::count);
+inline constexpr int kEventTypes = 40, kEventIds = 8, kCrossFlags = 16;
+
+struct GmBuffer {
+    uint8_t* host;
+    uint64_t bytes;
+    uint64_t device;  // address in the trace: the same in every run
+    char name[40];
+};
+
+enum class AtomicOp : uint8_t { none, add, max, min };
+
+struct VectorState {
+    bool counter = false;  // SetMaskCount
+    uint64_t mask_low = ~0ull, mask_high = ~0ull;
+};
+
+struct Fiber;
+
+struct Core {
+    uint8_t* memory[kSpaces] = {};
+    uint32_t bytes[kSpaces] = {};
+    uint16_t index = 0;      // position among all cores of the launch
+    uint16_t block = 0;      // AI core it belongs to
+    uint8_t sub = 0;         // which AIV of that AI core
+    CoreType type = CoreType::aiv;
+    bool execute = true;     // false: record only, skip the arithmetic
+    VectorState vector;
+    AtomicOp atomic = AtomicOp::none;
+    Dtype atomic_type = Dtype::none;
+    uint64_t registers[16] = {};          // special registers by number of their owner header
+    void* pipe = nullptr;                 // AscendC::TPipe*
+    uint8_t flag[kEventTypes][kEventIds] = {};
+    uint8_t cross_flag[kCrossFlags] = {};
+    uint32_t last_gm = 0;                 // GM buffer found last
+    Site last_site = {"", 0};
+    Column<Instr> instrs;
+    Column<Access> accesses;
+    Fiber* fiber = nullptr;
+};
+
+struct LaunchInfo {
+    uint32_t blocks = 1;        // numBlocks of the launch
+    uint32_t ratio = 1;         // AIVs per AI core that take part (1 or 2)
+    bool mixed = false;         // both core types run
+    uint64_t tiling_key = 0;
+    uint64_t system_workspace_bytes = 0;
+    uint8_t* system_workspace = nullptr;
+    bool check_contracts = true;
+};
+
+// The runtime (runtime.cpp) owns these; one copy per process, shared by the AIC and AIV builds of a kernel.
+extern Core* self;  // the core whose fiber is running
+extern LaunchInfo launch_info;
+
+uint32_t site_index(Site site);
+uint16_t register_op(const Op& op);
+const GmBuffer* find_gm(const void* address);
+const GmBuffer* nearest_gm(const void* address);
+void add_buffer(const Buffer& buffer);
+// Adds a finding; printf-style. Same code at the same site counts up.
+TOPROPE_COLD void report(const char* code, Site site, const Op* op, const char* format, ...)
+    __attribute__((format(printf, 4, 5)));
+TOPROPE_COLD void warn(const char* code, Site site, const Op* op, const char* format, ...)
+    __attribute__((format(printf, 4, 5)));
+[[noreturn]] TOPROPE_COLD void stop();  // ends this core after a report that leaves nothing sensible to do
+// Gives the processor to other cores until `ready` holds; `what` is shown if nobody can make progress.
+void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site);
+uint32_t core_count();
+Core* core_at(uint32_t index);
+
+inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
+    if (TOPROPE_UNLIKELY(op.id == 0xffff)) op.id = register_op(op);
+    Instr* instr = self->instrs.grow();
+    *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
+    self->last_site = site;
+    return *instr;
+}
+inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 0) {
+    return record(op, op.pipe, site, work, arg);
+}
+
+inline void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1,
+                  int64_t stride = 0, bool more = false, bool masked = false) {
+    self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
+    ++instr.accesses;
+}
+
+// The trace address of a GM pointer, or 0 after a report when [address, address+bytes) is not inside one buffer.
+uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes);
+
+}  // namespace toprope

@@ -1,0 +1,79 @@
+// Keywords of the Ascend C dialect that mean nothing to an ordinary compiler, and the architecture macros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// The build passes __NPU_ARCH__ (2201 = A2/A3, 2002 = 310P) and, on split chips, which of the two core types this build is for.
+#ifndef __NPU_ARCH__
+#define __NPU_ARCH__ 2201
+#endif
+#if !defined(TOPROPE_AIC) && !defined(TOPROPE_AIV) && !defined(TOPROPE_COUPLED)
+#if __NPU_ARCH__ == 2201
+#define TOPROPE_AIV 1
+#else
+#define TOPROPE_COUPLED 1
+#endif
+#endif
+
+#if __NPU_ARCH__ == 2201
+#define __CCE_AICORE__ 220
+#define __DAV_C220__ 1
+#ifdef TOPROPE_AIC
+#define __DAV_C220_CUBE__ 1
+#define __DAV_CUBE__ 1
+#else
+#define __DAV_C220_VEC__ 1
+#define __DAV_VEC__ 1
+#endif
+#elif __NPU_ARCH__ == 2002
+#define __CCE_AICORE__ 200
+#define __DAV_M200__ 1
+#elif __NPU_ARCH__ == 1001
+#define __CCE_AICORE__ 100
+#define __DAV_C100__ 1
+#else
+#error "toprope: this __NPU_ARCH__ is not supported yet; supported are 2201 (A2/A3), 2002 (310P) and 1001 (910)"
+#endif
+
+#define __aicore__
+#define __global__
+#define __host_aicore__
+#define __vector__
+#define __cube__
+#define __mix__(...)
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __fbuf__
+#define __biasbuf__
+#define __inline__ inline
+#define __force_inline__ inline
+#ifndef __restrict__
+#define __restrict__ __restrict
+#endif
+#define __in_pipe__(...)
+#define __out_pipe__(...)
+#define __inout_pipe__(...)
+#define __sync_noalias__
+#define __sync_alias__
+#define __check_sync_alias__
+#define __kfc_workspace__
+#define __no_simd_vf_fusion__
+#define ASCENDC_INTERNAL_CORE_TYPE
+
+using GM_ADDR = uint8_t*;
+
+// Loops over tensors may alias only when both operands are the same range, which vectorises safely.
+#if defined(__clang__)
+#define TOPROPE_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TOPROPE_IVDEP _Pragma("GCC ivdep")
+#endif
+#define TOPROPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TOPROPE_COLD __attribute__((cold, noinline))

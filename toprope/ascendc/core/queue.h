@@ -1,0 +1,450 @@
+// TPipe, TQue, TQueBind, TBuf, TBufPool: who owns on-chip memory and how buffers travel between pipes.
+// Rules: reference pages TPipe, TQue, TQueBind, TBuf, TBufPool; the summary is in docs/design/queues.md.
+#pragma once
+
+#include "flags.h"
+
+namespace toprope {
+
+inline constexpr Op kInitBuffer{"InitBuffer", Pipe::s, Kind::mark, "init_buffer"};
+inline constexpr Op kAllocTensor{"AllocTensor", Pipe::s, Kind::alloc, "queue_alloc"};
+inline constexpr Op kFreeTensor{"FreeTensor", Pipe::s, Kind::free, "queue_free"};
+inline constexpr Op kEnQue{"EnQue", Pipe::s, Kind::enque, "queue_enque"};
+inline constexpr Op kDeQue{"DeQue", Pipe::s, Kind::deque, "queue_deque"};
+inline constexpr Op kAllocEventID{"AllocEventID", Pipe::s, Kind::mark, "event_id"};
+
+inline constexpr int kMaxBuffers = 64;
+inline constexpr const char* kStateNames[] = {"free", "allocated", "enqueued", "dequeued"};
+
+constexpr bool in_l1(AscendC::TPosition p) { return space_of(p) == Space::l1; }
+
+// The buffer of a queue lies where its tensor is handed over: at the destination of a load, at the source of a store.
+constexpr AscendC::TPosition buffer_position(AscendC::TPosition source, AscendC::TPosition target) {
+    return source == AscendC::TPosition::GM || in_l1(source) ? target : source;
+}
+
+// The event that EnQue sets and DeQue waits for; the backward one of FreeTensor/AllocTensor is its mirror.
+constexpr AscendC::HardEvent forward_event(AscendC::TPosition source, AscendC::TPosition target) {
+    using AscendC::HardEvent;
+    const Space from = space_of(source), to = space_of(target);
+    if (from == Space::gm) return to == Space::l1 ? HardEvent::MTE2_MTE1 : (to == Space::ub ? HardEvent::MTE2_V : HardEvent::MTE2_M);
+    if (from == Space::l1) return to == Space::fixbuf ? HardEvent::MTE1_FIX : (to == Space::ub ? HardEvent::MTE1_V : HardEvent::MTE1_M);
+    if (from == Space::l0c) return to == Space::ub ? HardEvent::M_V : HardEvent::M_FIX;
+    if (to == Space::l1) return HardEvent::MTE3_MTE1;
+    if (to == Space::ub) return source == AscendC::TPosition::VECIN && target == AscendC::TPosition::VECOUT ? HardEvent::MTE2_MTE3 : HardEvent::V_V;
+    return HardEvent::V_MTE3;
+}
+
+constexpr AscendC::HardEvent backward_event(AscendC::TPosition source, AscendC::TPosition target) {
+    const EventPipes forward = kEvents[static_cast<int>(forward_event(source, target))];
+    for (int i = 0; i < static_cast<int>(AscendC::HardEvent::MAX); ++i)
+        if (kEvents[i].source == forward.target && kEvents[i].target == forward.source) return static_cast<AscendC::HardEvent>(i);
+    return AscendC::HardEvent::V_V;
+}
+
+// A piece of on-chip memory that InitBuffer carves from: the whole of every space (TPipe) or one range (TBufPool).
+struct Carver {
+    Space space;
+    uint32_t next, end;
+};
+
+}  // namespace toprope
+
+namespace AscendC {
+
+class TPipe;
+template <TPosition position, uint32_t bufIDSize> class TBufPool;
+template <TPosition position> class TBuf;
+inline TPipe* GetTPipePtr();
+
+// Common part of TQue and TQueBind: the buffers and their order.
+template <TPosition source, TPosition target, int32_t depth = 1, auto mask = 0> class TQueBind {
+public:
+    static constexpr bool isTQue = true;
+    static constexpr TPosition srcPosition = source, dstPosition = target;
+    static constexpr TPosition bufPosition = toprope::buffer_position(source, target);
+
+    template <typename T> LocalTensor<T> AllocTensor(toprope::Site site = toprope::Site::here()) {
+        LocalTensor<T> tensor;
+        AllocTensor(tensor, site);
+        return tensor;
+    }
+    template <typename T> void AllocTensor(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+        using namespace toprope;
+        if (count_ == 0) {
+            report("queue-without-buffer", site, &kAllocTensor, "AllocTensor on a queue that InitBuffer has not given any buffer");
+            stop();
+        }
+        for (uint32_t i = 0; i < count_; ++i) {
+            BufferSlot& slot = slots_[(cursor_ + i) % count_];
+            if (slot.state != BufferState::free) continue;
+            cursor_ = (cursor_ + i + 1) % count_;
+            settle_free_event(slot, site);
+            slot.state = BufferState::occupied;
+            record(kAllocTensor, site, slot.queue, slot.address);
+            tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
+            return;
+        }
+        report("queue-no-free-buffer", site, &kAllocTensor,
+               "AllocTensor: all %u buffers of this %s queue are in use; on the NPU this waits for ever (FreeTensor missing?)", count_,
+               kPositionNames[static_cast<int>(bufPosition)]);
+        stop();
+    }
+    template <typename T> void FreeTensor(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+        using namespace toprope;
+        BufferSlot* slot = own_slot(tensor.slot(), kFreeTensor, site);
+        if (slot == nullptr) return;
+        if (slot->state == BufferState::free || !tensor.live()) {
+            report("tensor-freed-twice", site, &kFreeTensor, "FreeTensor on a tensor that has already been given back");
+            return;
+        }
+        slot->state = BufferState::free;
+        ++slot->generation;
+        record(kFreeTensor, site, slot->queue, slot->address);
+        raise(toprope::backward_event(source, target), slot->free_event, slot->free_id, site);
+    }
+    template <typename T> bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+        return enqueue(tensor.slot(), toprope::forward_event(source, target), site);
+    }
+    template <TPosition from, TPosition to, typename T> bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+        return enqueue(tensor.slot(), toprope::forward_event(from, to), site);
+    }
+    template <typename T> LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
+        LocalTensor<T> tensor;
+        DeQue(tensor, site);
+        return tensor;
+    }
+    template <TPosition from, TPosition to, typename T> LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) { return DeQue<T>(site); }
+    template <typename T> void DeQue(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+        using namespace toprope;
+        if (waiting_ == 0) {
+            report("deque-from-empty-queue", site, &kDeQue, "DeQue from an empty %s queue: no EnQue comes before it", kPositionNames[static_cast<int>(bufPosition)]);
+            stop();
+        }
+        BufferSlot& slot = slots_[order_[first_]];
+        first_ = (first_ + 1) % kMaxBuffers;
+        --waiting_;
+        lower(slot.enqueue_event, slot.enqueue_id, site);
+        slot.state = BufferState::dequeued;
+        record(kDeQue, site, slot.queue, slot.address);
+        tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
+    }
+
+    bool VacantInQue() const { return waiting_ < static_cast<uint32_t>(depth < 1 ? 1 : depth); }
+    bool HasTensorInQue() const { return waiting_ != 0; }
+    int32_t GetTensorCountInQue() const { return static_cast<int32_t>(waiting_); }
+    bool HasIdleBuffer() const {
+        for (uint32_t i = 0; i < count_; ++i)
+            if (slots_[i].state == toprope::BufferState::free) return true;
+        return false;
+    }
+    void FreeAllEvent(toprope::Site site = toprope::Site::here()) {
+        for (uint32_t i = 0; i < count_; ++i) settle_free_event(slots_[i], site);
+    }
+    void InitBufHandle(...) = delete;
+
+    // Called by InitBuffer.
+    void take_buffers(toprope::BufferSlot* slots, uint32_t count) {
+        slots_ = slots;
+        count_ = count;
+        cursor_ = first_ = waiting_ = 0;
+    }
+
+private:
+    toprope::BufferSlot* own_slot(toprope::BufferSlot* slot, const toprope::Op& op, toprope::Site site) {
+        if (slot != nullptr && slot >= slots_ && slot < slots_ + count_) return slot;
+        toprope::report("tensor-of-another-queue", site, &op, "%s: this tensor was not allocated from this queue", op.name);
+        return nullptr;
+    }
+    bool enqueue(toprope::BufferSlot* tensor_slot, HardEvent event, toprope::Site site) {
+        using namespace toprope;
+        BufferSlot* slot = own_slot(tensor_slot, kEnQue, site);
+        if (slot == nullptr) return false;
+        if (slot->state != BufferState::occupied && slot->state != BufferState::dequeued) {
+            report("enque-in-wrong-state", site, &kEnQue, "EnQue on a tensor that is %s; it must be allocated or dequeued", kStateNames[static_cast<int>(slot->state)]);
+            return false;
+        }
+        if (waiting_ >= static_cast<uint32_t>(depth < 1 ? 1 : depth) && waiting_ >= count_) {
+            report("queue-depth-exceeded", site, &kEnQue, "EnQue number %u without a DeQue, but the queue's depth is %d", waiting_ + 1, depth);
+            return false;
+        }
+        slot->state = BufferState::enqueued;
+        record(kEnQue, site, slot->queue, slot->address);
+        order_[(first_ + waiting_) % kMaxBuffers] = static_cast<uint8_t>(slot - slots_);
+        ++waiting_;
+        raise(event, slot->enqueue_event, slot->enqueue_id, site);
+        return true;
+    }
+    static inline void raise(HardEvent event, int16_t& slot_event, int16_t& slot_id, toprope::Site site);
+    static inline void lower(int16_t& slot_event, int16_t& slot_id, toprope::Site site);
+    static void settle_free_event(toprope::BufferSlot& slot, toprope::Site site) { lower(slot.free_event, slot.free_id, site); }
+
+    toprope::BufferSlot* slots_ = nullptr;
+    uint32_t count_ = 0, cursor_ = 0, first_ = 0, waiting_ = 0;
+    uint8_t order_[toprope::kMaxBuffers] = {};
+};
+
+constexpr TPosition queue_source(TPosition position) {
+    switch (position) {
+        case TPosition::A2: return TPosition::A1;
+        case TPosition::B2: return TPosition::B1;
+        case TPosition::C2: return TPosition::C1;
+        case TPosition::C2PIPE2GM: return TPosition::B1;
+        case TPosition::CO1:
+        case TPosition::CO2:
+        case TPosition::VECOUT:
+        case TPosition::VECCALC: return position;
+        default: return TPosition::GM;
+    }
+}
+constexpr TPosition queue_target(TPosition position) {
+    switch (position) {
+        case TPosition::CO1: return TPosition::CO2;
+        case TPosition::CO2:
+        case TPosition::VECOUT: return TPosition::GM;
+        default: return position;
+    }
+}
+template <TPosition position, int32_t depth = 1, auto mask = 0>
+class TQue : public TQueBind<queue_source(position), queue_target(position), depth, mask> {};
+
+template <TPosition position = TPosition::LCM> class TBuf {
+public:
+    static constexpr bool isTQue = false;
+    static constexpr TPosition bufPosition = position;
+    template <typename T> LocalTensor<T> Get() { return Get<T>(slot_ != nullptr ? static_cast<uint32_t>(uint64_t{slot_->bytes} * 8 / toprope::kElementBits<T>) : 0); }
+    template <typename T> LocalTensor<T> Get(uint32_t elements) { return GetWithOffset<T>(elements, 0); }
+    template <typename T> LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t offset_bytes, toprope::Site site = toprope::Site::here()) {
+        LocalTensor<T> tensor;
+        const auto bytes = static_cast<uint32_t>(toprope::bytes_of<T>(elements));
+        if (slot_ == nullptr) {
+            toprope::report("buffer-not-initialised", site, &toprope::kInitBuffer, "TBuf.Get before InitBuffer gave the buffer any memory");
+            toprope::stop();
+        }
+        if (uint64_t{offset_bytes} + bytes > slot_->bytes)
+            toprope::report("tensor-larger-than-buffer", site, &toprope::kInitBuffer, "TBuf.Get asks for bytes [%u:%u], but InitBuffer gave %u bytes", offset_bytes, offset_bytes + bytes, slot_->bytes);
+        tensor.bind(slot_, slot_->address + offset_bytes, bytes, position);
+        return tensor;
+    }
+    template <typename T> void FreeTensor(const LocalTensor<T>&) {}
+    template <typename T> bool EnQue(const LocalTensor<T>&) { return true; }
+    template <typename T> LocalTensor<T> AllocTensor() { return Get<T>(); }
+    template <typename T> LocalTensor<T> DeQue() { return Get<T>(); }
+    uint32_t GetBufLen() const { return slot_ != nullptr ? slot_->bytes : 0; }
+    void take_buffers(toprope::BufferSlot* slots, uint32_t) { slot_ = slots; }
+
+private:
+    toprope::BufferSlot* slot_ = nullptr;
+};
+
+class TPipe {
+public:
+    TPipe() { Init(); }
+    TPipe(const TPipe&) = delete;
+    ~TPipe() {
+        if (toprope::self->pipe == this) toprope::self->pipe = nullptr;
+        if (!destroyed_) end_of_life(toprope::self->last_site);
+    }
+    void Init() {
+        toprope::self->pipe = this;
+        toprope::self->vector = {};
+        toprope::self->atomic = toprope::AtomicOp::none;
+        reset_memory();
+        destroyed_ = false;
+    }
+    // num buffers of len bytes each, in the memory of the queue's position; len is rounded up to 32 bytes.
+    template <class Queue> bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        return init_from(queue, num, len, carvers_[static_cast<int>(space_of(Queue::bufPosition))], site);
+    }
+    template <TPosition position> bool InitBuffer(TBuf<position>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        return init_from(buffer, 1, len, carvers_[static_cast<int>(space_of(position))], site);
+    }
+    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        toprope::Carver& from = carvers_[static_cast<int>(space_of(Pool::bufPosition))];
+        const uint32_t begin = carve(from, len, Pool::bufPosition, site);
+        pool.take_range({from.space, begin, begin + round_up(len)});
+        return true;
+    }
+    // Both pools use the same memory, one after the other.
+    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t len, Other& shared, toprope::Site site = toprope::Site::here()) {
+        toprope::Carver range = shared.range();
+        if (range.next + round_up(len) > range.end)
+            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "InitBufPool: %u bytes do not fit into the shared pool of %u", len, range.end - range.next);
+        range.end = range.next + round_up(len);
+        pool.take_range(range);
+        return true;
+    }
+    void Reset(toprope::Site site = toprope::Site::here()) {
+        settle(site);
+        reset_memory();
+    }
+    void Destroy(toprope::Site site = toprope::Site::here()) {
+        end_of_life(site);
+        toprope::pipe_barrier(toprope::Pipe::all, site);
+        destroyed_ = true;
+    }
+
+    template <HardEvent event> TEventID AllocEventID(toprope::Site site = toprope::Site::here()) { return AllocEventID(event, site); }
+    TEventID AllocEventID(HardEvent event, toprope::Site site = toprope::Site::here()) {
+        const int id = lowest_free(event);
+        if (id >= kIds) {
+            toprope::report("event-ids-exhausted", site, &toprope::kAllocEventID, "all %d ids of event %s are taken: too many buffers in flight or a ReleaseEventID is missing", kIds, toprope::kEvents[static_cast<int>(event)].name);
+            toprope::stop();
+        }
+        taken_[static_cast<int>(event)] |= static_cast<uint8_t>(1u << id);
+        return static_cast<TEventID>(id);
+    }
+    template <HardEvent event> void ReleaseEventID(TEventID id) { ReleaseEventID(event, id); }
+    void ReleaseEventID(HardEvent event, TEventID id) { taken_[static_cast<int>(event)] &= static_cast<uint8_t>(~(1u << id)); }
+    template <HardEvent event> TEventID FetchEventID() { return FetchEventID(event); }
+    // The lowest free id, without reserving it.
+    TEventID FetchEventID(HardEvent event) {
+        const int id = lowest_free(event);
+        return static_cast<TEventID>(id < kIds ? id : kIds - 1);
+    }
+    template <TPosition position> uint64_t GetQueueEndAddress() const { return carvers_[static_cast<int>(space_of(position))].next; }
+    uint8_t* GetBaseAddr(int8_t logicPos) const { return toprope::self->memory[static_cast<int>(space_of(static_cast<TPosition>(logicPos)))]; }
+
+    // -- for TBufPool and the queues ----------------------------------------------------------------------------------------
+    template <class Holder> bool init_from(Holder& holder, uint32_t num, uint32_t len, toprope::Carver& from, toprope::Site site) {
+        using namespace toprope;
+        if (num == 0 || len == 0) {
+            report("buffer-of-size-zero", site, &kInitBuffer, "InitBuffer(%u buffers, %u bytes): both must be at least 1", num, len);
+            stop();
+        }
+        if (used_slots_ + num > static_cast<uint32_t>(kMaxBuffers)) {
+            report("too-many-buffers", site, &kInitBuffer, "InitBuffer: %u buffers on this TPipe, the limit is %d", used_slots_ + num, kMaxBuffers);
+            stop();
+        }
+        BufferSlot* first = &slots_[used_slots_];
+        used_slots_ += num;
+        ++queues_;
+        for (uint32_t i = 0; i < num; ++i) {
+            BufferSlot& slot = first[i];
+            slot = BufferSlot{};
+            slot.address = carve(from, len, Holder::bufPosition, site);
+            slot.bytes = round_up(len);
+            slot.position = Holder::bufPosition;
+            slot.queue = queues_;
+            slot.managed = Holder::isTQue;
+            add_buffer({slot.address, slot.bytes, site_index(site), self->index, static_cast<uint8_t>(from.space), static_cast<uint8_t>(Holder::bufPosition), queues_});
+        }
+        record(kInitBuffer, site, queues_, 0);
+        holder.take_buffers(first, num);
+        return true;
+    }
+
+private:
+    static constexpr int kIds = __NPU_ARCH__ == 1001 ? 4 : toprope::kEventIds;
+    static uint32_t round_up(uint32_t bytes) { return (bytes + 31u) / 32u * 32u; }
+
+    int lowest_free(HardEvent event) const {
+        int id = 0;
+        while (id < kIds && (taken_[static_cast<int>(event)] >> id & 1u)) ++id;
+        return id;
+    }
+    uint32_t carve(toprope::Carver& from, uint32_t len, TPosition position, toprope::Site site) {
+        using namespace toprope;
+        const uint32_t begin = from.next;
+        from.next += round_up(len);
+        // A space that this core type does not have takes no part here: the other build of the kernel uses it.
+        if (from.next > from.end && self->bytes[static_cast<int>(from.space)] != 0) {
+            report("buffer-over-capacity", site, &kInitBuffer, "InitBuffer for %s needs %s[%u:%u], but %s has %u bytes: %u too many",
+                   kPositionNames[static_cast<int>(position)], kSpaceNames[static_cast<int>(from.space)], begin, from.next,
+                   kSpaceNames[static_cast<int>(from.space)], from.end, from.next - from.end);
+            stop();
+        }
+        return begin;
+    }
+    void reset_memory() {
+        for (int s = 0; s < toprope::kSpaces; ++s) carvers_[s] = {static_cast<toprope::Space>(s), 0, toprope::self->bytes[s]};
+        for (auto& slot : slots_) slot = toprope::BufferSlot{};
+        for (auto& bits : taken_) bits = 0;
+        used_slots_ = 0;
+    }
+    void settle(toprope::Site site) {
+        for (uint32_t i = 0; i < used_slots_; ++i) {
+            toprope::BufferSlot& slot = slots_[i];
+            if (slot.free_event >= 0) {
+                toprope::wait_flag(static_cast<HardEvent>(slot.free_event), slot.free_id, site);
+                slot.free_event = -1;
+            }
+        }
+    }
+    void end_of_life(toprope::Site site) {
+        settle(site);
+        for (uint32_t i = 0; i < used_slots_; ++i)
+            if (slots_[i].managed && slots_[i].state != toprope::BufferState::free)
+                toprope::warn("tensor-never-freed", site, &toprope::kFreeTensor, "a %s tensor is still %s at the end of the kernel: FreeTensor is missing",
+                              toprope_position_name(slots_[i].position), toprope::kStateNames[static_cast<int>(slots_[i].state)]);
+    }
+    static const char* toprope_position_name(TPosition position) { return kPositionNames[static_cast<int>(position)]; }
+
+    toprope::Carver carvers_[toprope::kSpaces];
+    toprope::BufferSlot slots_[toprope::kMaxBuffers];
+    uint8_t taken_[static_cast<int>(HardEvent::MAX)] = {};
+    uint32_t used_slots_ = 0, queues_ = 0;
+    bool destroyed_ = false;
+};
+
+inline TPipe* GetTPipePtr() {
+    auto* pipe = static_cast<TPipe*>(toprope::self->pipe);
+    if (pipe == nullptr) {
+        toprope::report("no-pipe", toprope::self->last_site, nullptr, "GetTPipePtr before any TPipe was constructed on this core");
+        toprope::stop();
+    }
+    return pipe;
+}
+
+template <TPosition source, TPosition target, int32_t depth, auto mask>
+inline void TQueBind<source, target, depth, mask>::raise(HardEvent event, int16_t& slot_event, int16_t& slot_id, toprope::Site site) {
+    slot_event = static_cast<int16_t>(event);
+    slot_id = 0;
+    if (event == HardEvent::V_V || !toprope::event_applies(event)) return;
+    slot_id = GetTPipePtr()->AllocEventID(event, site);
+    toprope::set_flag(event, slot_id, site);
+}
+
+template <TPosition source, TPosition target, int32_t depth, auto mask>
+inline void TQueBind<source, target, depth, mask>::lower(int16_t& slot_event, int16_t& slot_id, toprope::Site site) {
+    if (slot_event < 0) return;
+    const auto event = static_cast<HardEvent>(slot_event);
+    slot_event = -1;
+    if (event == HardEvent::V_V) return toprope::pipe_barrier(toprope::Pipe::v, site);
+    if (!toprope::event_applies(event)) return;
+    toprope::wait_flag(event, slot_id, site);
+    GetTPipePtr()->ReleaseEventID(event, static_cast<TEventID>(slot_id));
+}
+
+// A part of on-chip memory with an allocator of its own.
+template <TPosition position, uint32_t bufIDSize = 4> class TBufPool {
+public:
+    static constexpr TPosition bufPosition = position;
+    template <class Queue> bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        return GetTPipePtr()->init_from(queue, num, len, carver_, site);
+    }
+    template <TPosition pos> bool InitBuffer(TBuf<pos>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        return GetTPipePtr()->init_from(buffer, 1, len, carver_, site);
+    }
+    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len) {
+        pool.take_range({carver_.space, carver_.next, carver_.next + len});
+        carver_.next += len;
+        return true;
+    }
+    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t, Other& shared) {
+        pool.take_range(shared.range());
+        return true;
+    }
+    void Reset() { carver_.next = begin_; }
+    void take_range(toprope::Carver range) {
+        carver_ = range;
+        begin_ = range.next;
+    }
+    toprope::Carver range() const { return {carver_.space, begin_, carver_.end}; }
+
+private:
+    toprope::Carver carver_{toprope::Space::ub, 0, 0};
+    uint32_t begin_ = 0;
+};
+
+}  // namespace AscendC

@@ -1,0 +1,468 @@
+// The runtime behind the headers: tables, reports, fibers and the launcher. Compiled once per machine; kernels link to it.
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+
+#include "machine.h"
+
+namespace toprope {
+
+Core* self = nullptr;
+LaunchInfo launch_info;
+
+namespace {
+
+struct Stop {};
+struct SiteEntry { const char* file; uint32_t line; };
+constexpr uint32_t kSiteSlots = 1u << 14;
+constexpr size_t kStackBytes = 1u << 20, kGuardBytes = 4096, kStackStride = kStackBytes + kGuardBytes;
+constexpr uint32_t kNoOp = 0xffff;
+
+Column<SiteEntry> sites;
+Column<const Op*> ops;         // the table of the trace
+Column<const Op*> op_copies;   // every registered declaration: the AIC and AIV builds have one each
+Column<Report> reports;
+Column<Buffer> buffers;
+Column<GmBuffer> gm_buffers;
+uint32_t site_slot[kSiteSlots];
+Core* cores = nullptr;
+uint32_t cores_used = 0;
+
+}  // namespace
+
+// ---- tables -------------------------------------------------------------------------------------------------------------
+
+uint32_t site_index(Site site) {
+    uint32_t slot = (static_cast<uint32_t>(reinterpret_cast<uintptr_t>(site.file)) * 2654435761u ^ site.line * 40503u) & (kSiteSlots - 1);
+    for (;; slot = (slot + 1) & (kSiteSlots - 1)) {
+        const uint32_t found = site_slot[slot];
+        if (found == 0) break;
+        if (sites.data[found - 1].line == site.line && sites.data[found - 1].file == site.file) return found - 1;
+    }
+    sites.push({site.file, site.line});
+    if (sites.size < kSiteSlots / 2) site_slot[slot] = static_cast<uint32_t>(sites.size);
+    return static_cast<uint32_t>(sites.size - 1);
+}
+
+uint16_t register_op(const Op& op) {
+    op_copies.push(&op);
+    for (uint64_t i = 0; i < ops.size; ++i)  // the AIC and AIV builds of a kernel declare the same operations
+        if (std::strcmp(ops.data[i]->name, op.name) == 0 && ops.data[i]->kind == op.kind) return static_cast<uint16_t>(i);
+    ops.push(&op);
+    return static_cast<uint16_t>(ops.size - 1);
+}
+
+void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
+uint32_t core_count() { return cores_used; }
+Core* core_at(uint32_t index) { return &cores[index]; }
+
+const GmBuffer* find_gm(const void* address) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const auto inside = [p](const GmBuffer& b) { return p >= b.host && p < b.host + b.bytes; };
+    if (self->last_gm < gm_buffers.size && inside(gm_buffers.data[self->last_gm])) return &gm_buffers.data[self->last_gm];
+    for (uint32_t i = 0; i < gm_buffers.size; ++i)
+        if (inside(gm_buffers.data[i])) {
+            self->last_gm = i;
+            return &gm_buffers.data[i];
+        }
+    return nullptr;
+}
+
+const GmBuffer* nearest_gm(const void* address) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const GmBuffer* best = nullptr;
+    uint64_t best_distance = ~0ull;
+    for (uint32_t i = 0; i < gm_buffers.size; ++i) {
+        const GmBuffer& b = gm_buffers.data[i];
+        const uint64_t distance = p < b.host ? static_cast<uint64_t>(b.host - p)
+                                             : (p >= b.host + b.bytes ? static_cast<uint64_t>(p - (b.host + b.bytes)) : 0);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = &b;
+        }
+    }
+    return best;
+}
+
+uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const GmBuffer* b = find_gm(address);
+    if (b != nullptr && bytes <= static_cast<uint64_t>(b->host + b->bytes - p)) return b->device + static_cast<uint64_t>(p - b->host);
+    const GmBuffer* near = b != nullptr ? b : nearest_gm(address);
+    if (near == nullptr || address == nullptr) {
+        report("gm-null-pointer", site, &op, "%s %s %llu bytes of GM through a pointer that belongs to no argument", op.name,
+               writes ? "writes" : "reads", static_cast<unsigned long long>(bytes));
+        return 0;
+    }
+    const int64_t begin = p - near->host;
+    report("gm-out-of-bounds", site, &op,
+           "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name, writes ? "writes" : "reads", near->name,
+           static_cast<long long>(begin), static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name,
+           static_cast<unsigned long long>(near->bytes),
+           static_cast<long long>(begin < 0 ? -begin : begin + static_cast<int64_t>(bytes) - static_cast<int64_t>(near->bytes)));
+    return 0;
+}
+
+// ---- reports ------------------------------------------------------------------------------------------------------------
+
+static void add_report(uint32_t severity, const char* code, Site site, const Op* op, const char* format, va_list arguments) {
+    const uint32_t where = site_index(site);
+    for (uint64_t i = 0; i < reports.size; ++i)
+        if (reports.data[i].site == where && std::strcmp(reports.data[i].code, code) == 0) {
+            ++reports.data[i].count;
+            return;
+        }
+    Report* r = reports.grow();
+    std::memset(r, 0, sizeof *r);
+    std::snprintf(r->code, sizeof r->code, "%s", code);
+    std::vsnprintf(r->text, sizeof r->text, format, arguments);
+    r->site = where;
+    r->core = self != nullptr ? self->index : 0;
+    if (op != nullptr && op->id == kNoOp) op->id = register_op(*op);
+    r->op = op != nullptr ? op->id : kNoOp;
+    r->severity = severity;
+    r->count = 1;
+    r->instr = self != nullptr ? self->instrs.size : 0;
+}
+
+void report(const char* code, Site site, const Op* op, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_report(0, code, site, op, format, arguments);
+    va_end(arguments);
+}
+
+void warn(const char* code, Site site, const Op* op, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_report(1, code, site, op, format, arguments);
+    va_end(arguments);
+}
+
+void stop() { throw Stop{}; }
+
+// ---- fibers and launch --------------------------------------------------------------------------------------------------
+
+struct Fiber {
+    ucontext_t context;
+    void* stack = nullptr;
+    bool started = false, done = false, waiting = false;
+    bool (*ready)(void*) = nullptr;
+    void* argument = nullptr;
+    const char* what = "";
+    Site site = {"", 0};
+};
+
+namespace {
+
+ucontext_t scheduler;
+sigjmp_buf crash_exit;
+volatile sig_atomic_t crash_signal = 0;
+volatile sig_atomic_t inside_kernel = 0;
+void (*entry_of[3])(void**) = {nullptr, nullptr, nullptr};
+void** entry_arguments = nullptr;
+
+// On-chip memory of the running cores. A finished core's memory goes to the next one, so that it stays in the host's cache.
+struct Arena {
+    uint8_t* base = nullptr;
+    size_t per_core = 0, total = 0;
+    uint32_t sizes[3][kSpaces] = {};
+    uint32_t used = 0, free_count = 0;
+    uint32_t* free_slots = nullptr;
+
+    void open(const uint32_t (&space_bytes)[3][kSpaces], uint32_t count) {
+        std::memcpy(sizes, space_bytes, sizeof sizes);
+        per_core = 4096;
+        for (const auto& by_type : sizes) {
+            size_t bytes = 0;
+            for (int s = 1; s < kSpaces; ++s) bytes += rounded(by_type[s]);
+            if (bytes > per_core) per_core = bytes;
+        }
+        total = per_core * count;
+        base = static_cast<uint8_t*>(mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        free_slots = static_cast<uint32_t*>(std::malloc(sizeof(uint32_t) * count));
+        used = free_count = 0;
+    }
+    void close() {
+        munmap(base, total);
+        std::free(free_slots);
+    }
+    static size_t rounded(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+    void give(Core* core) {
+        uint8_t* next = base + per_core * (free_count != 0 ? free_slots[--free_count] : used++);
+        const uint32_t* bytes = sizes[static_cast<int>(core->type)];
+        for (int s = 1; s < kSpaces; ++s) {
+            core->memory[s] = next;
+            core->bytes[s] = bytes[s];
+            std::memset(next, 0xff, bytes[s]);  // NaN in every float format, -1 in every integer
+            next += rounded(bytes[s]);
+        }
+    }
+    void take_back(Core* core) { free_slots[free_count++] = static_cast<uint32_t>((core->memory[1] - base) / static_cast<ptrdiff_t>(per_core)); }
+} arena;
+
+void fiber_main() {
+    try {
+        entry_of[static_cast<int>(self->type)](entry_arguments);
+    } catch (const Stop&) {
+    } catch (...) {
+        report("kernel-exception", self->last_site, nullptr, "the kernel threw a C++ exception, which a device kernel cannot do");
+    }
+    self->fiber->done = true;
+    swapcontext(&self->fiber->context, &scheduler);
+}
+
+void on_crash(int number) {
+    if (!inside_kernel) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    crash_signal = number;
+    siglongjmp(crash_exit, number);
+}
+
+void resume(Core* core) {
+    self = core;
+    Fiber* f = core->fiber;
+    if (!f->started) {
+        f->started = true;
+        arena.give(core);
+        getcontext(&f->context);
+        f->context.uc_stack.ss_sp = f->stack;
+        f->context.uc_stack.ss_size = kStackBytes;
+        f->context.uc_link = nullptr;
+        makecontext(&f->context, fiber_main, 0);
+    }
+    inside_kernel = 1;
+    swapcontext(&scheduler, &f->context);
+    inside_kernel = 0;
+    if (f->done) arena.take_back(core);
+}
+
+// Runs every core as far as it goes, in order, until all are done or none can go on.
+void run_all() {
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (uint32_t i = 0; i < cores_used; ++i) {
+            Fiber* f = cores[i].fiber;
+            if (f->done || (f->waiting && !f->ready(f->argument))) continue;
+            resume(&cores[i]);
+            progress = true;
+        }
+    }
+    for (uint32_t i = 0; i < cores_used; ++i) {
+        const Fiber* f = cores[i].fiber;
+        if (f->done) continue;
+        self = &cores[i];
+        report("deadlock", f->site, nullptr, "core %u waits for ever for %s; no other core can make progress", cores[i].index, f->what);
+    }
+}
+
+struct Alternate {  // signal handlers need a stack of their own: a fiber's may be what overflowed
+    stack_t old_stack{};
+    struct sigaction old_action[5]{};
+    static constexpr int kSignals[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
+    void* stack = nullptr;
+    Alternate() {
+        stack = std::malloc(1 << 16);
+        stack_t s{};
+        s.ss_sp = stack;
+        s.ss_size = 1 << 16;
+        sigaltstack(&s, &old_stack);
+        struct sigaction action{};
+        action.sa_handler = on_crash;
+        action.sa_flags = SA_ONSTACK | SA_NODEFER;
+        for (int i = 0; i < 5; ++i) sigaction(kSignals[i], &action, &old_action[i]);
+    }
+    ~Alternate() {
+        for (int i = 0; i < 5; ++i) sigaction(kSignals[i], &old_action[i], nullptr);
+        sigaltstack(&old_stack, nullptr);
+        std::free(stack);
+    }
+};
+
+void set_alarm(double seconds) {
+    itimerval timer{};
+    timer.it_value.tv_sec = static_cast<time_t>(seconds);
+    timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
+    setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+}  // namespace
+
+void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site) {
+    Fiber* f = self->fiber;
+    while (!ready(argument)) {
+        f->waiting = true;
+        f->ready = ready;
+        f->argument = argument;
+        f->what = what;
+        f->site = site;
+        Core* me = self;
+        swapcontext(&f->context, &scheduler);
+        self = me;
+        f->waiting = false;
+    }
+}
+
+// ---- bulk conversions ---------------------------------------------------------------------------------------------------
+
+#if defined(__F16C__)
+typedef float V8f __attribute__((vector_size(32)));
+typedef short V8s __attribute__((vector_size(16)));
+
+void half_to_float_n(float* out, const uint16_t* in, size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        V8s h;
+        std::memcpy(&h, in + i, sizeof h);
+        const V8f f = __builtin_ia32_vcvtph2ps256(h);
+        std::memcpy(out + i, &f, sizeof f);
+    }
+    for (; i < n; ++i) out[i] = half_to_float(in[i]);
+}
+
+void float_to_half_n(uint16_t* out, const float* in, size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        V8f f;
+        std::memcpy(&f, in + i, sizeof f);
+        const V8s h = __builtin_ia32_vcvtps2ph256(f, 0);
+        std::memcpy(out + i, &h, sizeof h);
+    }
+    for (; i < n; ++i) out[i] = float_to_half(in[i]);
+}
+#else
+void half_to_float_n(float* out, const uint16_t* in, size_t n) {
+    for (size_t i = 0; i < n; ++i) out[i] = half_to_float(in[i]);
+}
+void float_to_half_n(uint16_t* out, const float* in, size_t n) {
+    for (size_t i = 0; i < n; ++i) out[i] = float_to_half(in[i]);
+}
+#endif
+
+}  // namespace toprope
+
+// ---- the C interface that toprope/native.py calls -----------------------------------------------------------------------
+
+using namespace toprope;
+
+extern "C" {
+
+struct TopropeCoreSpec { uint16_t block; uint8_t sub; uint8_t type; };
+
+struct TopropeLaunch {
+    void (*entries[3])(void**);  // by CoreType
+    void** arguments;
+    const TopropeCoreSpec* cores;
+    uint32_t core_count, blocks, ratio, mixed, execute, check_contracts;
+    uint32_t space_bytes[3][kSpaces];  // by CoreType: an AIV has no L1, an AIC no UB
+    uint64_t tiling_key;
+    double time_limit_s;
+    uint32_t gm_count;
+    const GmBuffer* gm;
+    uint8_t* system_workspace;
+    uint64_t system_workspace_bytes;
+};
+
+void toprope_release() {
+    for (uint32_t i = 0; i < cores_used; ++i) {
+        cores[i].instrs.release();
+        cores[i].accesses.release();
+    }
+    std::free(static_cast<void*>(cores));
+    cores = nullptr;
+    cores_used = 0;
+    for (uint64_t i = 0; i < op_copies.size; ++i) op_copies.data[i]->id = kNoOp;
+    op_copies.release();
+    ops.release();
+    sites.release();
+    reports.release();
+    buffers.release();
+    gm_buffers.release();
+    std::memset(site_slot, 0, sizeof site_slot);
+    self = nullptr;
+}
+
+// Runs a launch. Returns 0, or the number of the signal that ended it (the trace up to there is kept).
+int toprope_run(const TopropeLaunch* launch) {
+    toprope_release();
+    launch_info = {launch->blocks, launch->ratio, launch->mixed != 0, launch->tiling_key, launch->system_workspace_bytes,
+                   launch->system_workspace, launch->check_contracts != 0};
+    for (int t = 0; t < 3; ++t) entry_of[t] = launch->entries[t];
+    entry_arguments = launch->arguments;
+    for (uint32_t i = 0; i < launch->gm_count; ++i) gm_buffers.push(launch->gm[i]);
+
+    cores_used = launch->core_count;
+    cores = static_cast<Core*>(std::calloc(cores_used, sizeof(Core)));
+    auto* fibers = static_cast<Fiber*>(std::calloc(cores_used, sizeof(Fiber)));
+    arena.open(launch->space_bytes, cores_used);
+    auto* stacks = static_cast<uint8_t*>(mmap(nullptr, kStackStride * cores_used, PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    for (uint32_t i = 0; i < cores_used; ++i) {
+        Core& core = *new (&cores[i]) Core();
+        core.index = static_cast<uint16_t>(i);
+        core.block = launch->cores[i].block;
+        core.sub = launch->cores[i].sub;
+        core.type = static_cast<CoreType>(launch->cores[i].type);
+        core.execute = launch->execute != 0;
+        core.fiber = new (&fibers[i]) Fiber();
+        core.fiber->stack = stacks + i * kStackStride + kGuardBytes;
+        mprotect(stacks + i * kStackStride, kGuardBytes, PROT_NONE);
+    }
+    crash_signal = 0;
+    {
+        Alternate handlers;
+        if (launch->time_limit_s > 0) set_alarm(launch->time_limit_s);
+        if (sigsetjmp(crash_exit, 1) == 0) {
+            run_all();
+        } else {
+            inside_kernel = 0;
+            if (crash_signal == SIGALRM)
+                report("kernel-time-limit", self->last_site, nullptr, "core %u was still running after %g s; its last instruction was here", self->index, launch->time_limit_s);
+            else
+                report("kernel-crash", self->last_site, nullptr, "core %u died of signal %d (%s) at or after this instruction", self->index, static_cast<int>(crash_signal), strsignal(crash_signal));
+        }
+        set_alarm(0);
+    }
+    arena.close();
+    munmap(stacks, kStackStride * cores_used);
+    std::free(static_cast<void*>(fibers));
+    for (uint32_t i = 0; i < cores_used; ++i) {
+        cores[i].fiber = nullptr;
+        for (auto& m : cores[i].memory) m = nullptr;
+    }
+    return crash_signal;
+}
+
+uint32_t toprope_core_count() { return cores_used; }
+void toprope_core(uint32_t i, const void** instrs, uint64_t* instr_count, const void** accesses, uint64_t* access_count) {
+    *instrs = cores[i].instrs.data;
+    *instr_count = cores[i].instrs.size;
+    *accesses = cores[i].accesses.data;
+    *access_count = cores[i].accesses.size;
+}
+uint64_t toprope_site_count() { return sites.size; }
+void toprope_site(uint64_t i, const char** file, uint32_t* line) {
+    *file = sites.data[i].file;
+    *line = sites.data[i].line;
+}
+uint64_t toprope_op_count() { return ops.size; }
+void toprope_op(uint64_t i, const char** name, uint8_t* pipe, uint8_t* kind, const char** cost) {
+    *name = ops.data[i]->name;
+    *pipe = static_cast<uint8_t>(ops.data[i]->pipe);
+    *kind = static_cast<uint8_t>(ops.data[i]->kind);
+    *cost = ops.data[i]->cost;
+}
+uint64_t toprope_report_count() { return reports.size; }
+const Report* toprope_reports() { return reports.data; }
+uint64_t toprope_buffer_count() { return buffers.size; }
+const Buffer* toprope_buffers() { return buffers.data; }
+}

@@ -1,0 +1,235 @@
+// LocalTensor and GlobalTensor: typed views of on-chip buffers and of GM.
+#pragma once
+
+#include "enums.h"
+
+namespace toprope {
+
+enum class BufferState : uint8_t { free, occupied, enqueued, dequeued };
+
+// One buffer of a queue or TBuf; owned by the TPipe.
+struct BufferSlot {
+    uint32_t address = 0, bytes = 0;
+    uint32_t queue = 0;
+    uint32_t generation = 0;  // goes up at each FreeTensor, so that stale tensors are recognised
+    AscendC::TPosition position = AscendC::TPosition::MAX;
+    BufferState state = BufferState::free;
+    bool managed = false;     // belongs to a queue (TBuf memory is never freed)
+    uint8_t user_tag = 0;
+    int16_t enqueue_event = -1, enqueue_id = -1;  // forward event set by EnQue, waited for by DeQue
+    int16_t free_event = -1, free_id = -1;        // backward event set by FreeTensor, waited for by AllocTensor
+};
+
+inline constexpr Op kGetValue{"LocalTensor.GetValue", Pipe::s, Kind::scalar, "scalar_load"};
+inline constexpr Op kSetValue{"LocalTensor.SetValue", Pipe::s, Kind::scalar, "scalar_store"};
+inline constexpr Op kGlobalGetValue{"GlobalTensor.GetValue", Pipe::s, Kind::scalar, "scalar_load_gm"};
+inline constexpr Op kGlobalSetValue{"GlobalTensor.SetValue", Pipe::s, Kind::scalar, "scalar_store_gm"};
+
+template <typename E> struct WholeTensor;  // an expression such as a + b, evaluated by assignment (api/)
+
+}  // namespace toprope
+
+namespace AscendC {
+
+struct ShapeInfo {
+    uint8_t shapeDim = 0, originalShapeDim = 0;
+    uint32_t shape[8] = {}, originalShape[8] = {};
+    int32_t dataFormat = 0;
+    ShapeInfo() = default;
+    ShapeInfo(uint8_t dims, const uint32_t* sizes, int32_t format = 0) : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
+        for (int i = 0; i < dims && i < 8; ++i) shape[i] = originalShape[i] = sizes[i];
+    }
+    ShapeInfo(uint8_t dims, const uint32_t* sizes, uint8_t original_dims, const uint32_t* original, int32_t format)
+        : shapeDim(dims), originalShapeDim(original_dims), dataFormat(format) {
+        for (int i = 0; i < dims && i < 8; ++i) shape[i] = sizes[i];
+        for (int i = 0; i < original_dims && i < 8; ++i) originalShape[i] = original[i];
+    }
+};
+
+template <typename T> class LocalTensor {
+public:
+    using PrimType = T;
+
+    LocalTensor() = default;
+    // Static-tensor style: memory chosen by the author. dataSize counts elements. Page: LocalTensor constructor.
+    LocalTensor(TPosition position, uint32_t address, uint32_t dataSize)
+        : address_(address), bytes_(static_cast<uint32_t>(toprope::bytes_of<T>(dataSize))), position_(position) {}
+    explicit LocalTensor(uint32_t address) : address_(address) {}
+
+    // -- what the machine needs -------------------------------------------------------------------------------------------
+    toprope::Space space() const { return space_of(position_); }
+    uint32_t address() const { return address_; }
+    uint32_t length_bytes() const { return bytes_; }
+    toprope::BufferSlot* slot() const { return slot_; }
+    bool live() const { return slot_ == nullptr || !slot_->managed || (slot_->generation == generation_ && slot_->state != toprope::BufferState::free); }
+    uint8_t* host() const { return toprope::self->memory[static_cast<int>(space())] + address_; }
+    void bind(toprope::BufferSlot* slot, uint32_t address, uint32_t bytes, TPosition position) {
+        slot_ = slot;
+        address_ = address;
+        bytes_ = bytes;
+        position_ = position;
+        generation_ = slot != nullptr ? slot->generation : 0;
+    }
+
+    // -- vendor interface -------------------------------------------------------------------------------------------------
+    T GetValue(uint32_t index, toprope::Site site = toprope::Site::here()) const {
+        if (!scalar_access(toprope::kGetValue, toprope::Mode::read, index, site)) return T{};
+        if constexpr (std::is_same_v<T, int4b_t>) {
+            const uint8_t byte = host()[index / 2];
+            return T{static_cast<int8_t>(static_cast<int8_t>(index % 2 ? byte & 0xf0 : byte << 4) >> 4)};
+        } else {
+            T value;
+            std::memcpy(&value, host() + index * sizeof(T), sizeof(T));
+            return value;
+        }
+    }
+    template <typename V> void SetValue(uint32_t index, V value, toprope::Site site = toprope::Site::here()) const {
+        if (!scalar_access(toprope::kSetValue, toprope::Mode::write, index, site)) return;
+        if constexpr (std::is_same_v<T, int4b_t>) {
+            uint8_t& byte = host()[index / 2];
+            const auto nibble = static_cast<uint8_t>(static_cast<int>(value) & 0xf);
+            byte = static_cast<uint8_t>(index % 2 ? (byte & 0x0f) | (nibble << 4) : (byte & 0xf0) | nibble);
+        } else {
+            const T typed = static_cast<T>(value);
+            std::memcpy(host() + index * sizeof(T), &typed, sizeof(T));
+        }
+    }
+    // A plain reference: recorded as a scalar read, a write through it is not seen by the checks.
+    T& operator()(uint32_t index, toprope::Site site = toprope::Site::here()) const {
+        static thread_local T outside;
+        if (!scalar_access(toprope::kGetValue, toprope::Mode::read, index, site)) return outside;
+        return *reinterpret_cast<T*>(host() + index * sizeof(T));
+    }
+    LocalTensor operator[](uint32_t offset) const {
+        LocalTensor r = *this;
+        const auto shift = static_cast<uint32_t>(toprope::bytes_of<T>(offset));
+        r.address_ += shift;
+        r.bytes_ = bytes_ > shift ? bytes_ - shift : 0;
+        return r;
+    }
+    template <typename U> LocalTensor<U> ReinterpretCast() const {
+        LocalTensor<U> r;
+        r.copy_view(slot_, address_, bytes_, position_, generation_);
+        return r;
+    }
+    // Elements, as the vendor counts them.
+    uint32_t GetSize() const { return bytes_ * 8 / toprope::kElementBits<T>; }
+    uint32_t GetLength() const { return bytes_; }
+    void SetSize(uint32_t elements) { bytes_ = static_cast<uint32_t>(toprope::bytes_of<T>(elements)); }
+    void SetBufferLen(uint32_t bytes) { bytes_ = bytes; }
+    int32_t GetPosition() const { return static_cast<int32_t>(position_); }
+    // A host pointer of the buffer; on the NPU, its on-chip address.
+    T* GetPhyAddr() const { return reinterpret_cast<T*>(host()); }
+    T* GetPhyAddr(uint32_t offset) const { return reinterpret_cast<T*>(host() + toprope::bytes_of<T>(offset)); }
+    void SetAddrWithOffset(LocalTensor& from, uint32_t offset) { *this = from[offset]; }
+    template <typename U> void SetAddrWithOffset(LocalTensor<U>& from, uint32_t offset) {
+        copy_view(from.slot_, from.address_ + static_cast<uint32_t>(toprope::bytes_of<T>(offset)), from.bytes_, from.position_, from.generation_);
+    }
+    void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
+    ShapeInfo GetShapeInfo() const { return shape_; }
+    void SetUserTag(uint8_t tag) {
+        if (slot_ != nullptr) slot_->user_tag = tag;
+    }
+    uint8_t GetUserTag() const { return slot_ != nullptr ? slot_->user_tag : 0; }
+
+    template <typename E> LocalTensor& operator=(const toprope::WholeTensor<E>& expression) {
+        expression.assign_to(*this);
+        return *this;
+    }
+
+    void copy_view(toprope::BufferSlot* slot, uint32_t address, uint32_t bytes, TPosition position, uint32_t generation) {
+        slot_ = slot;
+        address_ = address;
+        bytes_ = bytes;
+        position_ = position;
+        generation_ = generation;
+    }
+
+private:
+    template <typename U> friend class LocalTensor;
+
+    bool scalar_access(const toprope::Op& op, toprope::Mode mode, uint32_t index, toprope::Site site) const {
+        using namespace toprope;
+        const uint64_t begin = static_cast<uint64_t>(index) * kElementBits<T> / 8;
+        const uint64_t size = sizeof(T);
+        if (TOPROPE_UNLIKELY(!live()))
+            report("use-after-free", site, &op, "%s on a tensor whose buffer has been given back with FreeTensor", op.name);
+        if (TOPROPE_UNLIKELY(address_ + begin + size > self->bytes[static_cast<int>(space())])) {
+            if (self->bytes[static_cast<int>(space())] != 0)
+                report("on-chip-out-of-bounds", site, &op, "%s index %u is at byte %llu of %s, which has %u", op.name, index,
+                       static_cast<unsigned long long>(address_ + begin), kSpaceNames[static_cast<int>(space())], self->bytes[static_cast<int>(space())]);
+            return false;
+        }
+        if (TOPROPE_UNLIKELY(begin + size > bytes_))
+            report("tensor-out-of-bounds", site, &op, "%s index %u, but the tensor has %u elements", op.name, index, GetSize());
+        Instr& instr = record(op, site, 1, static_cast<uint32_t>(dtype_of<T>));
+        touch(instr, space(), mode, address_ + begin, size);
+        return true;
+    }
+
+    uint32_t address_ = 0, bytes_ = 0, generation_ = 0;
+    TPosition position_ = TPosition::VECCALC;
+    toprope::BufferSlot* slot_ = nullptr;
+    ShapeInfo shape_;
+};
+
+template <typename T> class GlobalTensor {
+public:
+    using PrimType = T;
+
+    void SetGlobalBuffer(T* buffer, uint64_t bufferSize) {
+        address_ = buffer;
+        size_ = bufferSize;
+    }
+    void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, 0); }
+    const T* GetPhyAddr() const { return address_; }
+    T* GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(address_) + toprope::bytes_of<T>(offset)); }
+    T* pointer() const { return address_; }
+    uint64_t GetSize() const { return size_; }
+    void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
+    ShapeInfo GetShapeInfo() const { return shape_; }
+    template <CacheRwMode rw = CacheRwMode::RW> void SetL2CacheHint(CacheMode mode) {
+        if (static_cast<int>(rw) & static_cast<int>(CacheRwMode::READ)) read_mode_ = mode;
+        if (static_cast<int>(rw) & static_cast<int>(CacheRwMode::WRITE)) write_mode_ = mode;
+    }
+    bool bypasses_l2(bool writes) const { return (writes ? write_mode_ : read_mode_) == CacheMode::CACHE_MODE_DISABLE; }
+
+    GlobalTensor operator[](uint64_t offset) const {
+        GlobalTensor r = *this;
+        r.address_ = GetPhyAddr(offset);
+        r.size_ = size_ > offset ? size_ - offset : 0;
+        return r;
+    }
+    T GetValue(uint64_t index, toprope::Site site = toprope::Site::here()) const {
+        T value{};
+        const T* at = GetPhyAddr(index);
+        if (scalar_access(toprope::kGlobalGetValue, toprope::Mode::read, at, site)) std::memcpy(&value, at, sizeof(T));
+        return value;
+    }
+    template <typename V> void SetValue(uint64_t index, V value, toprope::Site site = toprope::Site::here()) const {
+        T* at = GetPhyAddr(index);
+        const T typed = static_cast<T>(value);
+        if (scalar_access(toprope::kGlobalSetValue, toprope::Mode::write, at, site)) std::memcpy(at, &typed, sizeof(T));
+    }
+    T& operator()(uint64_t index, toprope::Site site = toprope::Site::here()) const {
+        static thread_local T outside;
+        return scalar_access(toprope::kGlobalGetValue, toprope::Mode::read, GetPhyAddr(index), site) ? *GetPhyAddr(index) : outside;
+    }
+
+private:
+    bool scalar_access(const toprope::Op& op, toprope::Mode mode, const T* at, toprope::Site site) const {
+        using namespace toprope;
+        const uint64_t device = gm_address(at, sizeof(T), op, site, mode != Mode::read);
+        if (device == 0) return false;
+        Instr& instr = record(op, site, 1, static_cast<uint32_t>(dtype_of<T>));
+        touch(instr, Space::gm, mode, device, sizeof(T));
+        return true;
+    }
+
+    T* address_ = nullptr;
+    uint64_t size_ = 0;
+    CacheMode read_mode_ = CacheMode::CACHE_MODE_NORMAL, write_mode_ = CacheMode::CACHE_MODE_NORMAL;
+    ShapeInfo shape_;
+};
+
+}  // namespace AscendC

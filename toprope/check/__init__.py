@@ -1,0 +1,1 @@
+def check(trace, soc, *, sync="auto"): return []

@@ -1,0 +1,229 @@
+"""Kernel: an Ascend C source that can be launched like a function. Run: what one launch gave."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope import dtypes, runtime, tiling
+from toprope.build import shared_library
+from toprope.check import check
+from toprope.errors import BadArgument, BadKernel
+from toprope.finding import Finding
+from toprope.soc import Soc
+from toprope.soc import load as load_soc
+from toprope.source import TASK_TYPES, Entry, entries
+from toprope.timing import Timeline, predict
+from toprope.trace import CoreRow, Trace
+
+Argument = Any  # array, None (null pointer), number, bytes, or a mapping of tiling fields
+SYSTEM_WORKSPACE_BYTES = 16 << 20
+DEFAULT_SOC = "ascend910b1"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch: the arrays it worked on, its trace, and (computed on first use) its findings and timeline."""
+
+    kernel: str
+    soc: Soc
+    blocks: int
+    arguments: Mapping[str, Argument]
+    trace: Trace
+    sync: str = "auto"
+    wall_s: float = 0.0
+
+    @cached_property
+    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays that the kernel wrote to, by argument name."""
+        ranges = self.trace.decoded()
+        gm = (ranges.space == 0) & (ranges.mode & 2 > 0)
+        written = ranges.address[gm]
+        return {
+            row.name: self.arguments[row.name]
+            for row in self.trace.gm
+            if isinstance(self.arguments.get(row.name), np.ndarray) and bool(np.any((written >= row.address) & (written < row.address + row.bytes)))
+        }
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Mistakes and advice from every check."""
+        return check(self.trace, self.soc, sync=self.sync)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When each instruction would run on the chip."""
+        return predict(self.trace, self.soc)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One entry of a source file. `kernel[blocks](*arguments, soc=...)` runs it; `kernel(*arguments, blocks=...)` does the same."""
+
+    path: Path
+    entry: Entry
+    include: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    template_arguments: str = ""
+    choices: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        """The entry's name."""
+        return self.entry.name
+
+    def __getitem__(self, blocks: int) -> Launcher:
+        return Launcher(self, blocks)
+
+    def __call__(self, *arguments: Argument, blocks: int, **options: Any) -> Run:
+        return Launcher(self, blocks)(*arguments, **options)
+
+    def build(self, soc: Soc, core_type: str) -> Path:
+        """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
+        function = f"{self.name}<{self.template_arguments}>" if self.entry.template else self.name
+        unit = f'#include "{self.path.resolve()}"\n#include "core/entry.h"\nTOPROPE_ENTRY({self.name}, {function})\n'
+        generated = tiling.generated_header(self.path)
+        return shared_library(
+            generated + unit,
+            include=(self.path.parent, *self.include),
+            defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
+            link=(runtime.library_path(),),
+        )
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A kernel with its number of blocks."""
+
+    kernel: Kernel
+    blocks: int
+
+    def __call__(
+        self,
+        *arguments: Argument,
+        soc: str | Soc = DEFAULT_SOC,
+        tiling_key: int = 0,
+        time_only: bool = False,
+        time_limit_s: float = 0.0,
+        sync: str = "auto",
+    ) -> Run:
+        """Run all blocks on the software NPU.
+
+        Arrays are passed in place (C-contiguous NumPy arrays; the kernel writes its outputs into them), None is a null pointer,
+        numbers fill scalar arguments, bytes or a mapping fill tiling structs. `sync` is "auto" (the vendor's compiler inserts
+        barriers inside the vector pipe, its default) or "manual". Raises BadArgument, BadKernel, CompileFailed.
+        """
+        chip = load_soc(soc) if isinstance(soc, str) else soc
+        cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
+        bound = _Bound(self.kernel, arguments)
+        launchers = {}
+        for core_type in {core.type for core in cores}:
+            library = runtime.load_kernel_library(self.kernel.build(chip, core_type))
+            _check_sizes(self.kernel, library, bound)
+            launchers[core_type] = ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
+        trace = runtime.run(
+            runtime.Launch(
+                kernel=self.kernel.name,
+                entries=launchers,
+                arguments=bound.addresses,
+                gm=bound.gm,
+                cores=cores,
+                blocks=self.blocks,
+                ratio=ratio,
+                mixed=mixed,
+                tiling_key=tiling_key,
+                execute=not time_only,
+                time_limit_s=time_limit_s,
+                system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
+            ),
+            chip,
+        )
+        named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
+        return Run(self.kernel.name, chip, self.blocks, named, trace, sync)
+
+
+def load(path: str | Path, *, include: Sequence[str | Path] = (), defines: Sequence[str] = ()) -> KernelFile:
+    """Read an Ascend C source; its entries become attributes. Compiles on first launch. Raises BadKernel."""
+    file = Path(path)
+    return KernelFile(file, {e.name: Kernel(file, e, tuple(map(Path, include)), tuple(defines)) for e in entries(file)})
+
+
+class KernelFile:
+    """The kernels of one source file, as attributes and by name."""
+
+    def __init__(self, path: Path, kernels: dict[str, Kernel]) -> None:
+        self.path = path
+        self.kernels = kernels
+
+    def __getattr__(self, name: str) -> Kernel:
+        try:
+            return self.__dict__["kernels"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"{self.path.name} has no kernel {name!r}; it has {', '.join(self.kernels)}") from None
+
+    def __getitem__(self, name: str) -> Kernel:
+        if name not in self.kernels:
+            raise BadKernel(f"{self.path.name} has no kernel {name!r}", cure="it has " + ", ".join(self.kernels))
+        return self.kernels[name]
+
+    def __repr__(self) -> str:
+        return f"KernelFile({self.path}: {', '.join(k.entry.signature for k in self.kernels.values())})"
+
+
+def _cores(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list[CoreRow], int, bool]:
+    """The cores a launch uses, AIVs per AI core, and whether both types run. Raises BadArgument for a bad block count."""
+    if blocks < 1:
+        raise BadArgument(f"{blocks} blocks: a launch needs at least 1", cure="give the number of blocks, e.g. kernel[8](...) or --blocks 8")
+    if not soc.split:
+        return [CoreRow(b, 0, "coupled") for b in range(blocks)], 1, False
+    task = next((t for key, t in kernel.entry.task_type_by_key if key.isdigit() and int(key) == tiling_key), kernel.entry.task_type)
+    aic, aiv = TASK_TYPES[task]
+    cores = [CoreRow(b, s, kind) for b in range(blocks) for kind, n in (("aic", aic), ("aiv", aiv)) for s in range(n)]
+    return cores, max(1, aiv), bool(aic and aiv)
+
+
+class _Bound:
+    """Arguments laid out for the launcher: the address of each value, and the GM buffers behind the pointers."""
+
+    def __init__(self, kernel: Kernel, arguments: Sequence[Argument]) -> None:
+        parameters = kernel.entry.parameters
+        if len(arguments) != len(parameters):
+            raise BadArgument(
+                f"{kernel.name} takes {len(parameters)} arguments, {len(arguments)} were given", cure=f"its signature is {kernel.entry.signature}"
+            )
+        self.gm: list[runtime.GmArgument] = []
+        self.values = [self._value(kernel, p, a) for p, a in zip(parameters, arguments, strict=True)]
+        self.addresses = [v.ctypes.data for v in self.values]
+
+    def _value(self, kernel: Kernel, parameter: Any, argument: Argument) -> np.ndarray[Any, Any]:
+        if not parameter.is_pointer:
+            return tiling.scalar_bytes(kernel.path, parameter.type, parameter.name, argument)
+        if argument is None:
+            return np.zeros(1, np.uint64)
+        if isinstance(argument, bytes | Mapping):
+            argument = tiling.struct_bytes(kernel.path, parameter.name, argument)
+        if not isinstance(argument, np.ndarray):
+            raise BadArgument(f"argument {parameter.name} is a GM pointer and got {type(argument).__name__}", cure="pass a NumPy array, bytes, or None")
+        if not argument.flags.c_contiguous or not argument.flags.writeable:
+            raise BadArgument(f"array {parameter.name} is not C-contiguous and writable", cure="pass numpy.ascontiguousarray(x) or x.copy()")
+        given = dtypes.of_array(argument)
+        if parameter.element and dtypes.dtype(parameter.element).bits != given.bits:
+            raise BadArgument(f"array {parameter.name} holds {given.name}, the kernel takes {parameter.element}", cure=f"convert it to {dtypes.dtype(parameter.element).name}")
+        self.gm.append(runtime.GmArgument(parameter.name, argument))
+        return np.array([argument.ctypes.data], np.uint64)
+
+
+def _check_sizes(kernel: Kernel, library: ctypes.CDLL, bound: _Bound) -> None:
+    sizes = (ctypes.c_uint32 * 64)()
+    count = getattr(library, f"toprope_sizes_{kernel.name}")(sizes)
+    for parameter, size, value in zip(kernel.entry.parameters, sizes[:count], bound.values, strict=True):
+        if value.nbytes != size:
+            raise BadArgument(f"argument {parameter.name} is {size} bytes ({parameter.type}), {value.nbytes} were given", cure=f"signature: {kernel.entry.signature}")
+
+

@@ -1,0 +1,166 @@
+"""Reading a kernel source: its entries, their arguments, and what the vendor's build would learn from a precompile scan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toprope.errors import BadKernel
+
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+_ENTRY = re.compile(
+    r"(?P<template>template\s*<[^{};]*>\s*)?(?P<head>(?:extern\s*\"C\"\s*|static\s+|inline\s+)*)"
+    r"(?P<marks>(?:__global__|__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\s)+?)\s*void\s+(?P<name>\w+)\s*\("
+)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+_TASK = re.compile(r"KERNEL_TASK_TYPE_DEFAULT\s*\(\s*(?:AscendC::)?(\w+)\s*\)")
+_TASK_BY_KEY = re.compile(r"KERNEL_TASK_TYPE\s*\(\s*(\w+)\s*,\s*(?:AscendC::)?(\w+)\s*\)")
+_CUBE = re.compile(r"\b(Mmad|LoadData|LoadDataWithTranspose|Fixpipe|REGIST_MATMUL_OBJ|MatmulImpl|matmul_intf)\b")
+_VECTOR = re.compile(r"\b(VECIN|VECOUT|VECCALC)\b")
+_CUBE_ONLY = re.compile(r"^\s*#\s*define\s+ASCENDC_CUBE_ONLY\b", re.M)
+
+# Task type -> (AIC cores, AIV cores) per block; coupled chips run one core per block whatever is asked.
+TASK_TYPES = {
+    "KERNEL_TYPE_AIV_ONLY": (0, 1),
+    "KERNEL_TYPE_AIC_ONLY": (1, 0),
+    "KERNEL_TYPE_MIX_AIV_1_0": (0, 1),
+    "KERNEL_TYPE_MIX_AIC_1_0": (1, 0),
+    "KERNEL_TYPE_MIX_AIC_1_1": (1, 1),
+    "KERNEL_TYPE_MIX_AIC_1_2": (1, 2),
+    "KERNEL_TYPE_AICORE": (0, 1),
+    "KERNEL_TYPE_VECTORCORE": (0, 1),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of a kernel: C++ type, name, and whether it is a GM pointer."""
+
+    name: str
+    type: str
+
+    @property
+    def is_pointer(self) -> bool:
+        """A GM address (array) rather than a value."""
+        return self.type == "GM_ADDR" or self.type.endswith("*")
+
+    @property
+    def element(self) -> str:
+        """Element type that the signature names ("half"), or "" for GM_ADDR and byte pointers."""
+        bare = self.type.replace("*", "").replace("const", "").replace("__gm__", "").strip()
+        return "" if bare in {"GM_ADDR", "uint8_t", "void"} else bare
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel function: name, arguments, template parameters (text, "" if none), line, and cores per block."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    template: str
+    line: int
+    task_type: str
+    task_type_by_key: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """As a person writes it: add_custom(GM_ADDR x, GM_ADDR y, GM_ADDR z)."""
+        return f"{self.name}({', '.join(f'{p.type} {p.name}' for p in self.parameters)})"
+
+
+def strip_comments(text: str) -> str:
+    """The text with comments blanked out (same length in lines); string literals stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group(0)
+        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
+
+    return _COMMENT.sub(blank, text)
+
+
+def local_files(path: Path) -> Iterator[tuple[Path, str]]:
+    """The source and every quoted include that exists beside it, each once, comments removed."""
+    queue, seen = [path.resolve()], set()
+    while queue:
+        file = queue.pop(0)
+        if file in seen or not file.exists():
+            continue
+        seen.add(file)
+        text = strip_comments(file.read_text(errors="replace"))
+        yield file, text
+        queue += [(file.parent / name).resolve() for name in _INCLUDE.findall(text)]
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth, begin = [], 0, 0
+    for i, ch in enumerate(text):
+        depth += ch in "<(["
+        depth -= ch in ">)]"
+        if ch == "," and depth == 0:
+            parts.append(text[begin:i])
+            begin = i + 1
+    return [p.strip() for p in [*parts, text[begin:]] if p.strip()]
+
+
+def _parameter(text: str) -> Parameter:
+    text = re.sub(r"\b(__restrict__|__restrict|__kfc_workspace__)\b", "", text.split("=")[0]).strip()
+    match = re.match(r"(.*?[\s*&>])(\w+)$", text, re.S)
+    if match is None:
+        return Parameter("", " ".join(text.split()))
+    kind = " ".join(match.group(1).replace("__gm__", "").split()).replace(" *", "*")
+    return Parameter(match.group(2), kind)
+
+
+def entries(path: Path) -> list[Entry]:
+    """The kernel functions of a source file. Raises BadKernel if the file is missing or holds none."""
+    if not path.is_file():
+        raise BadKernel(f"there is no file {path}", cure="check the path; toprope takes one C++ source with a __global__ function")
+    files = list(local_files(path))
+    whole = "\n".join(text for _, text in files)
+    by_key = tuple(_TASK_BY_KEY.findall(whole))
+    found = []
+    text = files[0][1]
+    for match in _ENTRY.finditer(text):
+        if "__global__" not in match["marks"]:
+            continue
+        close = _closing(text, match.end() - 1)
+        if close < 0 or not text[close + 1 :].lstrip().startswith("{"):
+            continue  # a declaration
+        parameters = tuple(_parameter(p) for p in _split_arguments(text[match.end() : close]) if p != "void")
+        template = re.sub(r"^template\s*<|>\s*$", "", (match["template"] or "").strip())
+        line = text.count("\n", 0, match.start("name")) + 1
+        found.append(Entry(match["name"], parameters, template, line, _task_type(match["marks"], whole), by_key))
+    if not found:
+        raise BadKernel(
+            f"{path.name} has no kernel entry", cure='a kernel is a function like: extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, ...) { ... }'
+        )
+    return found
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for i in range(opening, len(text)):
+        depth += text[i] == "("
+        depth -= text[i] == ")"
+        if depth == 0:
+            return i
+    return -1
+
+
+def _task_type(marks: str, whole: str) -> str:
+    """The task type as the vendor's compiler finds it: the macro, the function's own mark, or inferred from what is used."""
+    if found := _TASK.search(whole):
+        if found.group(1) not in TASK_TYPES:
+            raise BadKernel(f"unknown task type {found.group(1)}", cure="use one of " + ", ".join(TASK_TYPES))
+        return found.group(1)
+    if "__vector__" in marks:
+        return "KERNEL_TYPE_AIV_ONLY"
+    if "__cube__" in marks:
+        return "KERNEL_TYPE_AIC_ONLY"
+    if mix := re.search(r"__mix__\s*\(\s*1\s*,\s*(\d)\s*\)", marks):
+        return f"KERNEL_TYPE_MIX_AIC_1_{mix.group(1)}"
+    if not _CUBE.search(whole):
+        return "KERNEL_TYPE_AIV_ONLY"
+    return "KERNEL_TYPE_MIX_AIC_1_2" if _VECTOR.search(whole) and not _CUBE_ONLY.search(whole) else "KERNEL_TYPE_AIC_ONLY"
