@@ -18,9 +18,9 @@ class AttentionPlan:
     """Made once per step and used by all layers.
 
     ``tokens``, ``positions`` (int32) and ``slots`` (int64, block * block_tokens + offset) have one element per computed
-    token. ``tables`` (int32) is the block tables end to end. ``pieces`` (int32 ``[pieces, 4]``) holds first token in the
-    batch, number of tokens, position of the first, start of the block table. ``sampled`` lists the tokens (as rows of
-    the batch) whose logits are wanted.
+    token. ``tables`` (int32) is the block tables end to end. ``pieces`` (int32 ``[pieces, 4]``) holds first token in
+    the batch, number of tokens, position of the first, start of the block table. ``sampled`` lists the rows of the
+    batch whose logits are wanted.
     """
 
     tokens: NDArray[np.int64]

@@ -61,15 +61,13 @@ class CompiledKernels:
         outer, inner = weight.shape
         padded = torch.zeros((-(-outer // _PANEL) * _PANEL, inner), dtype=self.dtype)
         padded[:outer] = weight
-        data = padded.unflatten(0, (-1, _PANEL)).transpose(1, 2).contiguous()
+        data = padded.view(-1, _PANEL, inner).transpose(1, 2).contiguous()
         return Linear(data, None if bias is None else bias.to(self.dtype).contiguous(), inner, outer)
 
     def linear(self, x: torch.Tensor, weight: Linear, out: torch.Tensor) -> None:
         """See ``Kernels.linear``."""
         bias = None if weight.bias is None else weight.bias.data_ptr()
-        self._linear(
-            x.data_ptr(), weight.data.data_ptr(), bias, out.data_ptr(), x.shape[0], weight.inner, weight.outer
-        )
+        self._linear(x.data_ptr(), weight.data.data_ptr(), bias, out.data_ptr(), x.shape[0], weight.inner, weight.outer)
 
     def logits(self, x: torch.Tensor, weight: Linear, out: torch.Tensor) -> None:
         """See ``Kernels.logits``."""
@@ -85,9 +83,7 @@ class CompiledKernels:
         """See ``Kernels.rms_norm``."""
         sum_at = None if residual is None else residual.data_ptr()
         width = weight.shape[0]
-        self._rms_norm(
-            x.data_ptr(), sum_at, weight.data_ptr(), out.data_ptr(), x.numel() // width, width, epsilon
-        )
+        self._rms_norm(x.data_ptr(), sum_at, weight.data_ptr(), out.data_ptr(), x.numel() // width, width, epsilon)
 
     def gated(self, x: torch.Tensor, out: torch.Tensor) -> None:
         """See ``Kernels.gated``."""

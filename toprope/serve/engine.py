@@ -85,7 +85,7 @@ class Engine:
     ) -> None:
         if scheduler.limits.max_tokens > model.max_tokens:
             raise ValueError(
-                f"steps of {scheduler.limits.max_tokens} tokens do not fit the model's working memory for {model.max_tokens}"
+                f"steps of {scheduler.limits.max_tokens} tokens do not fit a model made for {model.max_tokens} per step"
             )
         if scheduler.cache.block_size != memory.block_tokens or scheduler.cache.device.block_count != memory.blocks:
             raise ValueError("the scheduler's KV cache and the KV memory differ in number or size of blocks")
@@ -102,14 +102,14 @@ class Engine:
         config = config or EngineConfig()
         files = open_model(path)
         tokenizer = Tokenizer.from_gguf(files.gguf) if files.gguf else Tokenizer.from_folder(files.path)
-        limits = replace(
-            config.limits, max_model_len=min(config.limits.max_model_len, files.config.context_tokens)
-        )
+        limits = replace(config.limits, max_model_len=min(config.limits.max_model_len, files.config.context_tokens))
         if config.threads:
             torch.set_num_threads(config.threads)
         kernels = load_kernels(config.dtype, config.kernels)
         if config.batch_invariant and not kernels.batch_invariant:
-            raise ValueError("torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones")
+            raise ValueError(
+                "torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones"
+            )
         model = Llama(files.config, files.tensors, kernels, max_tokens=limits.max_tokens)
         return cls.around(model, replace(config, limits=limits), tokenizer=tokenizer)
 
@@ -125,9 +125,7 @@ class Engine:
         if blocks < 1:
             raise ValueError(f"{config.kv_bytes} bytes do not hold one KV block of {block_bytes} bytes; give more")
         memory = model.memory(blocks=blocks, block_tokens=config.block_tokens, host_blocks=host_blocks)
-        cache = KvCache(
-            blocks, config.block_tokens, host_block_count=host_blocks, prefix_caching=config.prefix_caching
-        )
+        cache = KvCache(blocks, config.block_tokens, host_block_count=host_blocks, prefix_caching=config.prefix_caching)
         return cls(model, memory, Scheduler(cache, config.limits, config.policy), tokenizer=tokenizer)
 
     @property

@@ -70,7 +70,7 @@ _FORMATS = {
 
 
 class GgufFile:
-    """``metadata`` by key; ``tensors()`` under Hugging Face names, with queries and keys in the order of rotate-half."""
+    """``metadata`` by key; ``tensors()`` under Hugging Face names, queries and keys in rotate-half order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,14 +104,18 @@ class GgufFile:
         form = _FORMATS.get(kind)
         if form is None:
             known = ", ".join(f.name for f in _FORMATS.values())
-            raise BadWeights(f"{self.path}: tensor {name!r} has format number {kind}, which is not supported; known: {known}")
+            raise BadWeights(
+                f"{self.path}: tensor {name!r} has format number {kind}, which is not supported; known: {known}"
+            )
         if math.prod(shape) % form.weights or (shape and shape[-1] % form.weights):
             raise BadWeights(f"{self.path}: tensor {name!r} of shape {shape} is not made of whole {form.name} blocks")
         size = math.prod(shape) // form.weights * form.block_bytes
         start = self._data_at + offset
         if start + size > len(self._bytes):
             missing = start + size - len(self._bytes)
-            raise BadWeights(f"{self.path}: tensor {name!r} ends {missing} bytes behind the end of the file; it was cut short")
+            raise BadWeights(
+                f"{self.path}: tensor {name!r} ends {missing} bytes behind the end of the file; it was cut short"
+            )
         blocks = np.frombuffer(self._bytes, np.uint8, size, start).reshape(-1, form.block_bytes)
         return torch.from_numpy(form.decode(blocks).reshape(shape))
 

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import torch
 
+from toprope.errors import CompileFailed, NoCompiler
+
 from .attention import AttentionPlan
 from .kv_memory import KvMemory
 
@@ -63,7 +65,6 @@ class Kernels(Protocol):
 def load_kernels(dtype: torch.dtype, prefer: str = "auto") -> Kernels:
     """``compiled``, ``torch``, or ``auto``: compiled when there is a C++ compiler, else torch."""
     from .compiled_kernels import CompiledKernels  # both import this module
-    from .native import NoCompiler
     from .torch_kernels import TorchKernels
 
     if prefer == "torch":
@@ -72,7 +73,7 @@ def load_kernels(dtype: torch.dtype, prefer: str = "auto") -> Kernels:
         raise ValueError(f"kernels {prefer!r} do not exist\n  cure: use auto, compiled or torch")
     try:
         return CompiledKernels(dtype)
-    except NoCompiler:
+    except (NoCompiler, CompileFailed):
         if prefer == "compiled":
             raise
         return TorchKernels(dtype)

@@ -28,7 +28,9 @@ class KvMemory:
         host_blocks: int = 0,
     ) -> None:
         if block_tokens % 16:
-            raise ValueError(f"a KV block of {block_tokens} tokens does not fit the kernels\n  cure: use a multiple of 16")
+            raise ValueError(
+                f"a KV block of {block_tokens} tokens does not fit the kernels\n  cure: use a multiple of 16"
+            )
         self.blocks, self.block_tokens, self.layers = blocks, block_tokens, layers
         self.kv_heads, self.head, self.dtype = kv_heads, head, dtype
         shape = (layers, 2, kv_heads * head * block_tokens)
@@ -43,11 +45,11 @@ class KvMemory:
 
     def keys(self, layer: int) -> torch.Tensor:
         """Keys of one layer, a view of shape ``[blocks, kv_heads, head, block_tokens]``."""
-        return self.data[:, layer, 0].unflatten(1, (self.kv_heads, self.head, self.block_tokens))
+        return self.data[:, layer, 0].view(self.blocks, self.kv_heads, self.head, self.block_tokens)
 
     def values(self, layer: int) -> torch.Tensor:
         """Values of one layer, a view of shape ``[blocks, kv_heads, block_tokens, head]``."""
-        return self.data[:, layer, 1].unflatten(1, (self.kv_heads, self.block_tokens, self.head))
+        return self.data[:, layer, 1].view(self.blocks, self.kv_heads, self.block_tokens, self.head)
 
     def move(self, swap_out: Sequence[BlockCopy], copies: Sequence[BlockCopy], swap_in: Sequence[BlockCopy]) -> None:
         """Carry out a step's block copies, each list in one go: device→host, device→device, host→device."""

@@ -52,11 +52,13 @@ constexpr int kPanel = 2 * kLanes;  // outputs that are computed together
 constexpr int kTile = 12;           // rows that are computed together: 24 of 32 vector registers hold sums
 
 template <int R, class T, class Out>
-void multiply_tile(const float* x, const T* panel, const T* bias, Out* out, std::int64_t inner, std::int64_t outer,
+void multiply_tile(const float* x, const T* panel, const T* next, const T* bias, Out* out, std::int64_t inner, std::int64_t outer,
                    std::int64_t columns) {
   Floats sum[R][2] = {};
   for (std::int64_t k = 0; k < inner; ++k) {
     const Floats a = load(panel + k * kPanel), b = load(panel + k * kPanel + kLanes);
+    __builtin_prefetch(next + k * kPanel, 0, 2);
+    __builtin_prefetch(next + k * kPanel + kPanel - 1, 0, 2);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       sum[r][0] += a * x[r * inner + k];
@@ -75,7 +77,7 @@ void multiply_tile(const float* x, const T* panel, const T* bias, Out* out, std:
 template <class T, class Out>
 void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64_t rows, std::int64_t inner,
             std::int64_t outer) {
-  using Tile = void (*)(const float*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
+  using Tile = void (*)(const float*, const T*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
   static constexpr Tile tiles[kTile + 1] = {
       nullptr,                    multiply_tile<1, T, Out>,   multiply_tile<2, T, Out>,  multiply_tile<3, T, Out>,
       multiply_tile<4, T, Out>,   multiply_tile<5, T, Out>,   multiply_tile<6, T, Out>,  multiply_tile<7, T, Out>,
@@ -85,8 +87,10 @@ void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64
 #pragma omp parallel for schedule(dynamic, 4)
   for (std::int64_t p = 0; p < count; ++p) {
     const std::int64_t first = p * kPanel, columns = std::min<std::int64_t>(kPanel, outer - first);
+    const T* panel = panels + p * inner * kPanel;
+    const T* next = p + 1 < count ? panel + inner * kPanel : panel;  // fetched while the last rows are computed
     for (std::int64_t r = 0; r < rows; r += kTile)
-      tiles[std::min<std::int64_t>(kTile, rows - r)](x + r * inner, panels + p * inner * kPanel,
+      tiles[std::min<std::int64_t>(kTile, rows - r)](x + r * inner, panel, r + kTile < rows ? panel : next,
                                                      bias ? bias + first : nullptr, out + r * outer + first, inner,
                                                      outer, columns);
   }

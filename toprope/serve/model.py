@@ -55,7 +55,9 @@ class Llama:
         self._layers = []
         for index in range(config.layers):
             at = f"model.layers.{index}"
-            projections = [(f"{at}.self_attn.{name}_proj", width) for name, width in zip("qkv", (query, keys, keys), strict=True)]
+            projections = [
+                (f"{at}.self_attn.{name}_proj", width) for name, width in zip("qkv", (query, keys, keys), strict=True)
+            ]
             self._layers.append(
                 _Layer(
                     attention_norm=take.vector(f"{at}.input_layernorm.weight", hidden),
@@ -89,7 +91,9 @@ class Llama:
 
         kernels.embed(self.embedding, torch.from_numpy(plan.tokens), hidden)
         for index, layer in enumerate(self._layers):
-            kernels.rms_norm(branch if index else hidden, hidden if index else None, layer.attention_norm, normed, epsilon)
+            kernels.rms_norm(
+                branch if index else hidden, hidden if index else None, layer.attention_norm, normed, epsilon
+            )
             kernels.linear(normed, layer.qkv, qkv)
             if layer.query_norm is not None and layer.key_norm is not None:
                 self._norm_heads(qkv, layer.query_norm, layer.key_norm)
@@ -108,7 +112,7 @@ class Llama:
 
     def _norm_heads(self, qkv: torch.Tensor, query_norm: torch.Tensor, key_norm: torch.Tensor) -> None:
         """Qwen3 normalises each query and key head before the rotation."""
-        states = qkv.unflatten(1, (-1, self.config.head))
+        states = qkv.view(len(qkv), -1, self.config.head)
         ends = (0, self.config.heads, self.config.heads + self.config.kv_heads)
         for first, last, weight in ((ends[0], ends[1], query_norm), (ends[1], ends[2], key_norm)):
             part = states[:, first:last].contiguous()

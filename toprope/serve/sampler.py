@@ -52,10 +52,8 @@ class Sampler:
         params = request.sampling
         raw = logits.copy() if params.logprobs is not None else logits
         _penalise(logits, request)
-        if params.temperature <= 0:
-            token = int(logits.argmax())
-        else:
-            token = _draw(logits, params, self._uniform(request))
+        greedy = params.temperature <= 0
+        token = int(logits.argmax()) if greedy else _draw(logits, params, self._uniform(request))
         if params.logprobs is None:
             return Sampled(token)
         top = _likeliest(raw, params.logprobs)

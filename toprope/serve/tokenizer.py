@@ -20,7 +20,8 @@ _CONTROL, _USER_DEFINED = 3, 4  # token types in GGUF metadata
 _PLAIN_CHAT = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
 # How text is cut before byte-pair merging, by the name in ``tokenizer.ggml.pre``.
 _LLAMA3_SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _QWEN2_SPLIT = _LLAMA3_SPLIT.replace(r"\p{N}{1,3}", r"\p{N}")
 
@@ -109,9 +110,7 @@ class Tokenizer:
     def chat(self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Any] | None = None) -> str:
         """The prompt for a conversation, ending where the assistant's turn begins; raises ``BadChat``."""
         try:
-            return self._template.render(
-                messages=messages, add_generation_prompt=True, tools=tools, **self._specials
-            )
+            return self._template.render(messages=messages, add_generation_prompt=True, tools=tools, **self._specials)
         except (jinja2.TemplateError, TypeError) as error:
             raise BadChat(str(error)) from None
 

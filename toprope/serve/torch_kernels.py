@@ -11,7 +11,7 @@ from .kv_memory import KvMemory
 
 
 class TorchKernels:
-    """Runs wherever torch runs. The libraries behind it choose their algorithm by batch size, so it is not invariant."""
+    """Runs wherever torch runs. Not batch-invariant: the libraries behind it choose their algorithm by batch size."""
 
     name = "torch"
     batch_invariant = False
@@ -43,7 +43,7 @@ class TorchKernels:
         if residual is not None:
             residual += x
             x = residual
-        wide = x.float().unflatten(-1, (-1, weight.shape[0]))
+        wide = x.float().view(*x.shape[:-1], -1, weight.shape[0])
         scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
         out.copy_((wide * scale * weight.float()).view(x.shape))
 
@@ -57,7 +57,7 @@ class TorchKernels:
         memory: KvMemory, layer: int,
     ) -> None:  # fmt: skip
         """See ``Kernels.store``."""
-        states = qkv.unflatten(1, (-1, memory.head))
+        states = qkv.view(len(qkv), -1, memory.head)
         turned = states[:, : heads + memory.kv_heads]
         positions = torch.from_numpy(plan.positions).long()
         c, s = cosines[positions][:, None], sines[positions][:, None]
@@ -80,7 +80,7 @@ class TorchKernels:
             blocks = torch.from_numpy(plan.tables[table : table - (-context // memory.block_tokens)]).long()
             k = keys[blocks].permute(1, 2, 0, 3).flatten(2)[..., :context].float()
             v = values[blocks].transpose(0, 1).flatten(1, 2)[:, :context].float()
-            q = qkv[first : first + count, : heads * memory.head].unflatten(1, (memory.kv_heads, group, memory.head))
+            q = qkv[first : first + count, : heads * memory.head].reshape(count, memory.kv_heads, group, memory.head)
             scores = q.permute(1, 2, 0, 3).float() * memory.head**-0.5 @ k[:, None]
             future = torch.arange(context) > torch.arange(position, context)[:, None]
             weights = scores.masked_fill(future, float("-inf")).softmax(-1)
