@@ -1,29 +1,29 @@
 """Case files: TOML with an operator's signature, generation settings and written-out cases; read and written.
 
-    [operator]
-    name = "add"
-    golden = "numpy.add"                 # a NumPy or torch function, or "file.py:function"
-    [[operator.inputs]]
-    name = "x"
-    dtypes = ["float16", "float32"]
-    shape = "*"
-    [[operator.inputs]]
-    name = "y"
-    dtypes = "same:x"
-    shape = "broadcast:x"
-    [generate]
-    count = 200
-    seed = 1
-    [[cases]]
-    name = "big_row"
-    inputs = [{ name = "x", dtype = "float16", shape = [1, 65536] }, { name = "y", dtype = "float16", shape = [1] }]
+[operator]
+name = "add"
+golden = "numpy.add"                 # a NumPy or torch function, or "file.py:function"
+[[operator.inputs]]
+name = "x"
+dtypes = ["float16", "float32"]
+shape = "*"
+[[operator.inputs]]
+name = "y"
+dtypes = "same:x"
+shape = "broadcast:x"
+[generate]
+count = 200
+seed = 1
+[[cases]]
+name = "big_row"
+inputs = [{ name = "x", dtype = "float16", shape = [1, 65536] }, { name = "y", dtype = "float16", shape = [1] }]
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,11 @@ def from_dict(data: Mapping[str, Any], where: str = "") -> Case:
         raise FormatError("a case needs a name and an operator", where=where)
     unknown = set(data) - known
     if unknown:
-        raise FormatError(f"case {data['name']!r} has unknown entries {sorted(unknown)}", where=where,
-                          cure=f"known: {', '.join(sorted(known))}")
+        raise FormatError(
+            f"case {data['name']!r} has unknown entries {sorted(unknown)}",
+            where=where,
+            cure=f"known: {', '.join(sorted(known))}",
+        )
     return Case(
         name=data["name"],
         operator=data["operator"],
@@ -106,7 +109,9 @@ def _argument_from_dict(entry: Mapping[str, Any], where: str) -> AnyArgument:
         return ArgumentList(name, tuple(item for item in items if isinstance(item, Argument)))
     if "dtype" not in entry or "shape" not in entry:
         raise FormatError(f"input {name!r} needs a dtype and a shape", where=where)
-    return Argument(name, entry["dtype"], tuple(entry["shape"]), fill_from(entry.get("fill", {})), entry.get("file", ""))
+    return Argument(
+        name, entry["dtype"], tuple(entry["shape"]), fill_from(entry.get("fill", {})), entry.get("file", "")
+    )
 
 
 def fill_from(entry: Mapping[str, Any] | str) -> Fill:
@@ -115,5 +120,78 @@ def fill_from(entry: Mapping[str, Any] | str) -> Fill:
         return Fill(kind=entry)
     unknown = set(entry) - set(Fill.__dataclass_fields__)
     if unknown:
-        raise FormatError(f"a fill has no entries {sorted(unknown)}", cure=f"known: {', '.join(Fill.__dataclass_fields__)}")
-    return Fill(**{k: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for k, v in entry.items()})
+        raise FormatError(
+            f"a fill has no entries {sorted(unknown)}", cure=f"known: {', '.join(Fill.__dataclass_fields__)}"
+        )
+    return Fill(**_tuples(entry))
+
+
+def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists as tuples, because everything they end up in is frozen."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+
+
+class CaseFile:
+    """A read case file: cases, signature (None when it only lists cases), name of the golden, name of the standard."""
+
+    def __init__(self, path: Path, cases: list[Case], signature: Signature | None, golden: str, standard: str) -> None:
+        self.path, self.cases, self.signature, self.golden, self.standard = path, cases, signature, golden, standard
+
+
+def read(path: Path) -> CaseFile:
+    """Read a TOML case file; cases to be generated are generated. Raises FormatError with the entry at fault."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"not TOML: {error}", where=str(path)) from error
+    unknown = set(data) - {"operator", "generate", "cases"}
+    if unknown:
+        raise FormatError(f"unknown tables {sorted(unknown)}", where=str(path), cure="use operator, generate, cases")
+    operator = data.get("operator", {})
+    signature = signature_from(operator, str(path)) if operator.get("inputs") else None
+    cases = [from_dict({"operator": operator.get("name", ""), **entry}, str(path)) for entry in data.get("cases", ())]
+    if signature is not None and ("generate" in data or not cases):
+        settings = data.get("generate", {})
+        try:
+            cases += generate(signature, **_tuples(settings))
+        except TypeError as error:
+            raise FormatError(f"[generate]: {error}", where=str(path)) from error
+    return CaseFile(path, cases, signature, operator.get("golden", ""), operator.get("standard", ""))
+
+
+def signature_from(operator: Mapping[str, Any], where: str = "") -> Signature:
+    """A Signature from the [operator] table."""
+    inputs = []
+    for entry in operator.get("inputs", ()):
+        if "name" not in entry:
+            raise FormatError("an input needs a name", where=where)
+        changed = _tuples(entry)
+        if "fill" in changed:
+            changed["fill"] = fill_from(entry["fill"])
+        unknown = set(changed) - set(Tensor.__dataclass_fields__)
+        if unknown:
+            raise FormatError(f"input {entry['name']!r} has unknown entries {sorted(unknown)}", where=where)
+        inputs.append(Tensor(**changed))
+    attributes = tuple(Attribute(a["name"], tuple(a["values"])) for a in operator.get("attributes", ()))
+    return Signature(operator.get("name", "operator"), tuple(inputs), attributes, operator.get("sizes"))
+
+
+def write(path: Path, cases: Iterable[Case]) -> None:
+    """Write cases one by one, so that the file no longer depends on the generator."""
+    blocks = ["\n".join(["[[cases]]", *(f"{k} = {_toml(v)}" for k, v in to_dict(case).items())]) for case in cases]
+    path.write_text("\n\n".join(blocks) + "\n")
+
+
+def _toml(value: Any) -> str:
+    """`value` as TOML; None, which TOML lacks, becomes the string "None"."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) or value is None:
+        return json.dumps(str(value), ensure_ascii=False)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if value == value and abs(value) != float("inf") else f"{value}"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    return "[" + ", ".join(_toml(v) for v in value) + "]"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from toprope.testing.data import Fill, make
+from toprope.testing.data import UNIFORM, Fill, make
 from toprope.testing.elements import Array, dtype_of
 from toprope.testing.errors import CaseError
 
@@ -24,7 +24,7 @@ class Argument:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    fill: Fill = Fill()
+    fill: Fill = UNIFORM
     file: str = ""
 
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from toprope.testing.elements import Array, dtype_of, is_float, is_integer
+from toprope.testing.elements import Array, dtype_of, float_limits, integer_limits, is_float, is_integer
 from toprope.testing.errors import CaseError
 
 DISTRIBUTIONS = ("uniform", "normal", "beta", "laplace", "triangular", "relu", "sigmoid", "softmax", "tanh")
@@ -55,6 +54,10 @@ class Fill:
             )
 
 
+UNIFORM = Fill()
+"""The usual contents: uniform in [-2, 2], ops-test-kit's default range."""
+
+
 def make(
     fill: Fill,
     dtype: str,
@@ -90,12 +93,12 @@ def convert(values: Array, dtype: np.dtype[Any]) -> Array:
     if values.dtype == dtype:
         return values
     if dtype.kind == "b":
-        return values > 0.5 if values.dtype.kind == "f" else values.astype(dtype)
+        return np.asarray(values > 0.5) if values.dtype.kind == "f" else values.astype(dtype)
     if is_integer(dtype) and values.dtype.kind == "f":
-        info = ml_dtypes.iinfo(dtype)
+        least, most = integer_limits(dtype)
         # The largest int64 is no float64; the next float below it is the largest value that converts without wrapping.
-        highest = float(info.max) if info.max < 1 << 53 else float(np.nextafter(float(info.max), 0))
-        return np.clip(np.rint(values), float(info.min), highest).astype(dtype)
+        highest = float(most) if most < 1 << 53 else float(np.nextafter(float(most), 0))
+        return np.clip(np.rint(values), float(least), highest).astype(dtype)
     with np.errstate(all="ignore"):
         return values.astype(dtype)
 
@@ -108,19 +111,18 @@ def special_values(dtype: str) -> Array:
     if kind.kind == "b":
         return np.array([False, True])
     if is_integer(kind):
-        info = ml_dtypes.iinfo(kind)
-        chosen = sorted({int(info.min), int(info.min) + 1, -1 if info.min < 0 else 0, 0, 1, info.max - 1, int(info.max)})
-        return np.array(chosen, dtype=np.int64 if info.min < 0 else np.uint64).astype(kind)
-    info = ml_dtypes.finfo(kind)
-    eps, tiny, least, top = (float(v) for v in (info.eps, info.tiny, info.smallest_subnormal, info.max))
-    exact_limit = 2.0 ** (info.nmant + 1)
+        first, last = integer_limits(kind)
+        chosen = sorted({first, first + 1, max(-1, first), 0, 1, last - 1, last})
+        return np.array(chosen, dtype=np.int64 if first < 0 else np.uint64).astype(kind)
+    top, eps, tiny, least, mantissa_bits = float_limits(kind)
+    exact_limit = 2.0 ** (mantissa_bits + 1)
     positive = [0.0, least, tiny - least, tiny, 0.5, 1 - eps / 2, 1.0, 1 + eps, 1.5, 2.5, np.pi / 2]
     positive += [np.log(top), exact_limit - 1, exact_limit, top, np.inf]
     both = np.array([s * v for v in positive for s in (1.0, -1.0)] + [np.nan])
     with np.errstate(all="ignore"):
         cast = both.astype(kind)
-    _, first = np.unique(cast.view(f"u{kind.itemsize}"), return_index=True)
-    return cast[np.sort(first)]
+    _, seen = np.unique(cast.view(f"u{kind.itemsize}"), return_index=True)
+    return np.asarray(cast[np.sort(seen)])
 
 
 def tie_values(dtype: str) -> Array:
@@ -131,10 +133,9 @@ def tie_values(dtype: str) -> Array:
     halves = np.arange(-8, 8) + 0.5
     ties = [halves, halves * 1024]
     for narrower in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        info = ml_dtypes.finfo(dtype_of(narrower))
         if dtype_of(narrower).itemsize < kind.itemsize:
-            step = float(info.eps)
-            ties.append(np.array([s * (1 + (k + 0.5) * step) * 2.0**e for s in (1, -1) for k in range(4) for e in (-3, 0, 5)]))
+            mantissas = 1 + (np.arange(4) + 0.5) * float_limits(dtype_of(narrower)).eps
+            ties.append(np.outer([-32.0, -1.0, 0.125, 1.0, 32.0], mantissas).reshape(-1))
     return np.concatenate(ties).astype(kind)
 
 
@@ -147,9 +148,10 @@ def _distributed(
         real, imaginary = (_distributed(fill, part, shape, size, random) for _ in range(2))
         return np.asarray(real + 1j * imaginary, dtype=kind)
     if is_integer(kind) and kind.kind != "b" and fill.kind == "uniform":
-        first, last = int(np.ceil(low)), int(np.floor(high))
+        most = integer_limits(kind)[1]
+        first, last = min(int(low), most), min(int(high), most)
         wide = np.uint64 if last >= 1 << 63 else np.int64
-        drawn = random.integers(first, max(first, last), size, dtype=wide, endpoint=True)
+        drawn = random.integers(first, last, size, dtype=wide, endpoint=True)
         return drawn.astype(kind)
     # Half of the work is writing memory: single precision is enough whenever the result is no wider.
     narrow = kind.itemsize <= 4 and is_float(kind)
@@ -197,14 +199,17 @@ def _range_within(fill: Fill, kind: np.dtype[Any]) -> tuple[float, float]:
     low, high = float(fill.low), float(fill.high)
     if np.isnan(low) or np.isnan(high):
         return low, high
+    low, high = min(low, high), max(low, high)
     if is_integer(kind) and kind.kind != "b":
-        info = ml_dtypes.iinfo(kind)
+        least, most = map(float, integer_limits(kind))
+        if np.ceil(low) <= np.floor(high):
+            low, high = np.ceil(low), np.floor(high)
     elif is_float(kind):
-        info = ml_dtypes.finfo(kind)
+        most = float_limits(kind).most
+        least = -most
     else:
-        return min(low, high), max(low, high)
-    least, most = float(info.min), float(info.max)
-    return min(max(min(low, high), least), most), max(min(max(low, high), most), least)
+        return low, high
+    return float(np.clip(low, least, most)), float(np.clip(high, least, most))
 
 
 def _patterned(fill: Fill, kind: np.dtype[Any], size: int, random: np.random.Generator, position: int) -> Array:
@@ -224,13 +229,13 @@ def _patterned(fill: Fill, kind: np.dtype[Any], size: int, random: np.random.Gen
         return (raw & np.uint8((1 << limit) - 1) if limit else raw).view(kind)
     if fill.kind == "values":
         if not fill.values:
-            raise CaseError("a tensor filled with \"values\" needs some", cure="give values = [...]")
+            raise CaseError('a tensor filled with "values" needs some', cure="give values = [...]")
         given = np.array(fill.values)
         exact = given if given.dtype.kind in "biu" else convert(given.astype(np.float64), kind)
         return np.resize(exact.astype(kind), size)
     catalogue = tie_values(kind.name) if fill.kind == "ties" else special_values(kind.name)
     # Input 0 walks fastest, input 1 one step per full turn of input 0, ...: every combination appears.
-    return catalogue[np.arange(size) // len(catalogue) ** position % len(catalogue)]
+    return np.asarray(catalogue[np.arange(size) // len(catalogue) ** position % len(catalogue)])
 
 
 def _related(
@@ -245,8 +250,10 @@ def _related(
         low, high = _range_within(fill, kind)
         return convert(np.sort(low + (high - low) * random.random(size)), kind)
     if fill.of not in earlier:
-        raise CaseError(f"{fill.kind!r} refers to input {fill.of!r}, which does not come before it",
-                        cure=f"inputs made so far: {', '.join(earlier) or 'none'}")
+        raise CaseError(
+            f"{fill.kind!r} refers to input {fill.of!r}, which does not come before it",
+            cure=f"inputs made so far: {', '.join(earlier) or 'none'}",
+        )
     other = earlier[fill.of]
     if fill.kind in ("index", "offsets"):
         bound = other.shape[fill.axis] if other.ndim else 1
@@ -256,7 +263,7 @@ def _related(
             return random.integers(0, max(bound, 1), size).astype(kind)
         cuts = np.sort(random.integers(0, bound, max(size - 1, 0), endpoint=True))
         return np.append(cuts, [bound] if size else []).astype(kind)
-    stretched = np.broadcast_to(other, shape) if other.shape != shape and other.size != size else other.reshape(shape)
+    stretched: Array = other.reshape(shape) if other.size == size else np.broadcast_to(other, shape)
     wide = stretched.reshape(-1).astype(np.complex128 if kind.kind == "c" else np.float64)
     if fill.kind == "near":
         wide = wide * (1 + fill.high * (2 * random.random(size) - 1))

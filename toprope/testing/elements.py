@@ -5,7 +5,7 @@ NumPy knows half of the formats an NPU uses; `ml_dtypes` supplies bfloat16, the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from toprope.testing.errors import CaseError
 
 Array = NDArray[Any]
+
+# ml_dtypes extends NumPy's queries to its own types but does not annotate them.
+_FINFO: Any = ml_dtypes.finfo
+_IINFO: Any = ml_dtypes.iinfo
 
 _SPELLINGS = {
     "float": "float32",
@@ -75,6 +79,29 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def is_integer(dtype: np.dtype[Any]) -> bool:
     """Whether values are whole numbers, bool and the 4-bit and 2-bit integers included."""
     return dtype.kind in "biu" or (dtype.kind == "V" and "int" in dtype.name)
+
+
+class FloatLimits(NamedTuple):
+    """Range and resolution of a float type: largest value, spacing at 1, smallest normal and subnormal, stored bits."""
+
+    most: float
+    eps: float
+    tiny: float
+    subnormal: float
+    mantissa_bits: int
+
+
+def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
+    """The limits of a float element type; the smallest value is -most."""
+    info: Any = _FINFO(dtype)
+    widths = float(info.max), float(info.eps), float(info.tiny), float(info.smallest_subnormal)
+    return FloatLimits(*widths, int(info.nmant))
+
+
+def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Smallest and largest value of a whole-number element type (bool excepted)."""
+    info: Any = _IINFO(dtype)
+    return int(info.min), int(info.max)
 
 
 def as_array(value: Any) -> Array:

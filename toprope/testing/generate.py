@@ -1,21 +1,19 @@
 """From an operator's signature to cases of the four classes, for every element type and rank, seeded and reproducible.
 
-The rules for shapes and ranges follow the ecosystem's case standard (CANN opbase, experimental_standard.md): ranks 1 to 8,
-sizes from powers of two and 2^n - 1, half uniform in [-5, 5] and half normal with mean in [-5, 5] and deviation in
+The rules for shapes and ranges follow the ecosystem's case standard (CANN opbase, experimental_standard.md): ranks 1 to
+8, sizes from powers of two and 2^n - 1, half uniform in [-5, 5] and half normal with mean in [-5, 5] and deviation in
 [0.1, 2], plus empty tensors, scalars, boundary and special values.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from toprope.testing.cases import KINDS, Absent, AnyArgument, Argument, Case
-from toprope.testing.data import DISTRIBUTIONS, Fill, special_values
+from toprope.testing.data import DISTRIBUTIONS, UNIFORM, Fill, special_values
 from toprope.testing.elements import dtype_of
 from toprope.testing.errors import CaseError
 from toprope.testing.signature import Shape, Signature, Tensor
@@ -23,7 +21,7 @@ from toprope.testing.signature import Shape, Signature, Tensor
 BOUNDARY_BYTES = (32, 256, 512, 65_280, 196_608)
 """Lengths around which kernels change path: block, repeat, cache line, 255 repeats, unified buffer of Atlas A2.
 
-Sources: Ascend C API reference (32-byte blocks, 256-byte repeats, at most 255 repeats), public A2 specification (192 KB).
+Sources: Ascend C API reference (32-byte blocks, 256-byte repeats, at most 255 repeats); A2 data sheet (192 KB).
 """
 
 _SHARE = {"general": 0.4, "boundary": 0.3, "special": 0.1, "random": 0.2}
@@ -46,8 +44,10 @@ def generate(
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not signature.inputs:
-        raise CaseError(f"no class of case called {unknown[0]!r}" if unknown else f"{signature.name} has no inputs",
-                        cure=f"classes: {', '.join(KINDS)}")
+        raise CaseError(
+            f"no class of case called {unknown[0]!r}" if unknown else f"{signature.name} has no inputs",
+            cure=f"classes: {', '.join(KINDS)}",
+        )
     total = sum(_SHARE[kind] for kind in kinds)
     ends = np.rint(np.cumsum([_SHARE[kind] / total for kind in kinds]) * count).astype(int)
     cases: list[Case] = []
@@ -60,7 +60,9 @@ def generate(
 class _Maker:
     """Makes the cases of one class; case number i is the same whatever was made before it."""
 
-    def __init__(self, signature: Signature, kind: str, seed: int, max_elements: int, boundary_bytes: Sequence[int]) -> None:
+    def __init__(
+        self, signature: Signature, kind: str, seed: int, max_elements: int, boundary_bytes: Sequence[int]
+    ) -> None:
         self.signature, self.kind, self.seed = signature, kind, seed
         self.max_elements, self.boundary_bytes = max_elements, boundary_bytes
         self.turns = list(itertools.product(signature.ranks, signature.dtypes))
@@ -120,7 +122,7 @@ class _Maker:
         return sorted(c for c in counts if 0 <= c <= self.max_elements)
 
     def _fill(self, tensor: Tensor, dtype: str, turn: int, random: np.random.Generator) -> Fill:
-        standard = tensor.fill == Fill()
+        standard = tensor.fill == UNIFORM
         if self.kind == "special" and tensor.special:
             return Fill("ties" if turn % 4 == 3 else "specials")
         if not standard:
@@ -165,11 +167,6 @@ def _random_shape(rank: int, budget: int, random: np.random.Generator) -> Shape:
         left = max(1, left // sizes[-1])
     random.shuffle(sizes)
     return tuple(sizes)
-
-
-def with_overrides(cases: Sequence[Case], **changes: Any) -> Iterator[Case]:
-    """The same cases with fields such as `standard` or `limits` replaced."""
-    return (replace(case, **changes) for case in cases)
 
 
 def coverage(cases: Sequence[Case]) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Golden references: a NumPy or torch function evaluated in float64 or exact integers, and competitors at the same dtype."""
+"""Golden references: a NumPy or torch function in float64 or exact integers, and competitors at the same dtype."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.testing.data import Fill
+from toprope.testing.data import UNIFORM, Fill
 from toprope.testing.errors import CaseError
 
 Shape = tuple[int, ...]
@@ -19,8 +19,8 @@ class Tensor:
     """One input of an operator.
 
     dtypes   element types it may have, or "same:x" for that of input x
-    shape    "*" any shape; "same:x"; "broadcast:x" anything that broadcasts to x's shape; or a list of sizes and symbols
-             such as ("M", "K"), where a symbol has one value throughout a case
+    shape    "*" any shape; "same:x"; "broadcast:x" anything that broadcasts to x's shape; or a list of sizes and
+             symbols such as ("M", "K"), where a symbol has one value throughout a case
     ranks    ranks that "*" may take
     fill     contents in general cases; special-value cases replace it unless `special` is False (indices, masks)
     optional whether a case may leave it out
@@ -30,7 +30,7 @@ class Tensor:
     dtypes: tuple[str, ...] | str = ("float32",)
     shape: tuple[int | str, ...] | str = "*"
     ranks: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
-    fill: Fill = Fill()
+    fill: Fill = UNIFORM
     special: bool = True
     optional: bool = False
 

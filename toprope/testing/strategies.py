@@ -5,7 +5,7 @@
         x, y = case.arrays()
         assert compare(add(x, y), np.add(np.float64(x), np.float64(y)))
 
-Shapes shrink towards few, short axes, element types towards the first one listed, contents towards uniform, seeds towards 0.
+Shapes shrink towards few, short axes, element types towards the first listed, contents towards uniform, seeds to 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from toprope.testing.cases import Absent, AnyArgument, Argument, Case
-from toprope.testing.data import Fill
+from toprope.testing.data import UNIFORM, Fill
 from toprope.testing.signature import Shape, Signature, Tensor
 
 CONTENTS = ("uniform", "normal", "specials", "ties", "bits", "laplace")
@@ -71,6 +71,6 @@ def _has_free(signature: Signature) -> bool:
 
 
 def _fills(tensor: Tensor, contents: Sequence[str]) -> st.SearchStrategy[Fill]:
-    if tensor.fill != Fill() or not tensor.special:
+    if tensor.fill != UNIFORM or not tensor.special:
         return st.just(tensor.fill)
     return st.sampled_from([Fill(kind) for kind in contents])
