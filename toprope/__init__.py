@@ -1,5 +1,19 @@
 """toprope: a software Ascend NPU. Write, run, check, time and ship Ascend C operators on any computer."""
 
-from toprope.kernel import Kernel, Run, load
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprope.kernel import Kernel, Run, load
+
+# Loaded on first use, so that `toprope --help` does not wait for NumPy.
+_HOME = {"Kernel": "toprope.kernel", "Run": "toprope.kernel", "load": "toprope.kernel"}
 __all__ = ["Kernel", "Run", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'toprope' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

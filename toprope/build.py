@@ -21,7 +21,17 @@ from toprope.errors import CompileFailed, NoCompiler
 INCLUDE = Path(__file__).parent / "ascendc"
 # -ffp-contract=off: a fused multiply-add would round once where the NPU rounds twice.
 # -fno-gnu-unique: otherwise two loaded kernels would share their inline variables.
-FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w")
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-w",
+)
 GCC_FLAGS = ("-fvect-cost-model=dynamic", "-fno-gnu-unique", "-fno-var-tracking")
 
 
@@ -81,7 +91,12 @@ def _digest_of(path: str) -> str:
 
 
 def shared_library(
-    source: str | Path, *, include: Sequence[Path] = (), defines: Sequence[str] = (), extra: Sequence[str] = (), link: Sequence[Path] = ()
+    source: str | Path,
+    *,
+    include: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    extra: Sequence[str] = (),
+    link: Sequence[Path] = (),
 ) -> Path:
     """Compile C++ text (str) or a file (Path) into a shared library and return its path.
 
@@ -102,10 +117,24 @@ def shared_library(
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
         unit, out, deps = Path(scratch) / "unit.cpp", Path(scratch) / "out.so", Path(scratch) / "out.d"
         unit.write_text(text)
-        command = [*cxx.command, *arguments, *(GCC_FLAGS if cxx.is_gcc else ()), "-MMD", "-MF", str(deps), str(unit), "-o", str(out), *map(str, link)]
+        command = [
+            *cxx.command,
+            *arguments,
+            *(GCC_FLAGS if cxx.is_gcc else ()),
+            "-MMD",
+            "-MF",
+            str(deps),
+            str(unit),
+            "-o",
+            str(out),
+            *map(str, link),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise CompileFailed(_readable(done.stderr, str(unit)), cure="correct the lines above; `toprope api NAME` shows what a function accepts")
+            raise CompileFailed(
+                _readable(done.stderr, str(unit)),
+                cure="correct the lines above; `toprope api NAME` shows what a function accepts",
+            )
         listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
         ours = str(INCLUDE)
         files = {p: _digest_of(p) for p in listed if not p.startswith((ours, "/usr/", scratch))}

@@ -45,7 +45,11 @@ class Finding:
     def __str__(self) -> str:
         out = [f"{self.code}: {self.message}"]
         for p in self.places:
-            out.append(f"  {Path(p.file).name}:{p.line}  {p.text()}" + (f"   pipe {p.pipe}" if p.pipe else "") + (f"  {p.action}" if p.action else ""))
+            out.append(
+                f"  {Path(p.file).name}:{p.line}  {p.text()}"
+                + (f"   pipe {p.pipe}" if p.pipe else "")
+                + (f"  {p.action}" if p.action else "")
+            )
         if self.count > 1:
             out.append(f"  seen {self.count} times")
         if self.cure:

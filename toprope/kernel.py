@@ -48,7 +48,8 @@ class Run:
         return {
             row.name: self.arguments[row.name]
             for row in self.trace.gm
-            if isinstance(self.arguments.get(row.name), np.ndarray) and bool(np.any((written >= row.address) & (written < row.address + row.bytes)))
+            if isinstance(self.arguments.get(row.name), np.ndarray)
+            and bool(np.any((written >= row.address) & (written < row.address + row.bytes)))
         }
 
     @cached_property
@@ -126,7 +127,9 @@ class Launcher:
         for core_type in {core.type for core in cores}:
             library = runtime.load_kernel_library(self.kernel.build(chip, core_type))
             _check_sizes(self.kernel, library, bound)
-            launchers[core_type] = ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
+            launchers[core_type] = (
+                ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
+            )
         trace = runtime.run(
             runtime.Launch(
                 kernel=self.kernel.name,
@@ -179,10 +182,16 @@ class KernelFile:
 def _cores(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list[CoreRow], int, bool]:
     """The cores a launch uses, AIVs per AI core, and whether both types run. Raises BadArgument for a bad block count."""
     if blocks < 1:
-        raise BadArgument(f"{blocks} blocks: a launch needs at least 1", cure="give the number of blocks, e.g. kernel[8](...) or --blocks 8")
+        raise BadArgument(
+            f"{blocks} blocks: a launch needs at least 1",
+            cure="give the number of blocks, e.g. kernel[8](...) or --blocks 8",
+        )
     if not soc.split:
         return [CoreRow(b, 0, "coupled") for b in range(blocks)], 1, False
-    task = next((t for key, t in kernel.entry.task_type_by_key if key.isdigit() and int(key) == tiling_key), kernel.entry.task_type)
+    task = next(
+        (t for key, t in kernel.entry.task_type_by_key if key.isdigit() and int(key) == tiling_key),
+        kernel.entry.task_type,
+    )
     aic, aiv = TASK_TYPES[task]
     cores = [CoreRow(b, s, kind) for b in range(blocks) for kind, n in (("aic", aic), ("aiv", aiv)) for s in range(n)]
     return cores, max(1, aiv), bool(aic and aiv)
@@ -195,7 +204,8 @@ class _Bound:
         parameters = kernel.entry.parameters
         if len(arguments) != len(parameters):
             raise BadArgument(
-                f"{kernel.name} takes {len(parameters)} arguments, {len(arguments)} were given", cure=f"its signature is {kernel.entry.signature}"
+                f"{kernel.name} takes {len(parameters)} arguments, {len(arguments)} were given",
+                cure=f"its signature is {kernel.entry.signature}",
             )
         self.gm: list[runtime.GmArgument] = []
         self.values = [self._value(kernel, p, a) for p, a in zip(parameters, arguments, strict=True)]
@@ -209,12 +219,21 @@ class _Bound:
         if isinstance(argument, bytes | Mapping):
             argument = tiling.struct_bytes(kernel.path, parameter.name, argument)
         if not isinstance(argument, np.ndarray):
-            raise BadArgument(f"argument {parameter.name} is a GM pointer and got {type(argument).__name__}", cure="pass a NumPy array, bytes, or None")
+            raise BadArgument(
+                f"argument {parameter.name} is a GM pointer and got {type(argument).__name__}",
+                cure="pass a NumPy array, bytes, or None",
+            )
         if not argument.flags.c_contiguous or not argument.flags.writeable:
-            raise BadArgument(f"array {parameter.name} is not C-contiguous and writable", cure="pass numpy.ascontiguousarray(x) or x.copy()")
+            raise BadArgument(
+                f"array {parameter.name} is not C-contiguous and writable",
+                cure="pass numpy.ascontiguousarray(x) or x.copy()",
+            )
         given = dtypes.of_array(argument)
         if parameter.element and dtypes.dtype(parameter.element).bits != given.bits:
-            raise BadArgument(f"array {parameter.name} holds {given.name}, the kernel takes {parameter.element}", cure=f"convert it to {dtypes.dtype(parameter.element).name}")
+            raise BadArgument(
+                f"array {parameter.name} holds {given.name}, the kernel takes {parameter.element}",
+                cure=f"convert it to {dtypes.dtype(parameter.element).name}",
+            )
         self.gm.append(runtime.GmArgument(parameter.name, argument))
         return np.array([argument.ctypes.data], np.uint64)
 
@@ -224,6 +243,7 @@ def _check_sizes(kernel: Kernel, library: ctypes.CDLL, bound: _Bound) -> None:
     count = getattr(library, f"toprope_sizes_{kernel.name}")(sizes)
     for parameter, size, value in zip(kernel.entry.parameters, sizes[:count], bound.values, strict=True):
         if value.nbytes != size:
-            raise BadArgument(f"argument {parameter.name} is {size} bytes ({parameter.type}), {value.nbytes} were given", cure=f"signature: {kernel.entry.signature}")
-
-
+            raise BadArgument(
+                f"argument {parameter.name} is {size} bytes ({parameter.type}), {value.nbytes} were given",
+                cure=f"signature: {kernel.entry.signature}",
+            )

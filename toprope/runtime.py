@@ -201,7 +201,16 @@ def _collect(lib: c.CDLL, launch: Launch, soc: Soc, gm: tuple[GmRow, ...], signa
     if len(sites) != len(remap):
         all_instrs["site"] = remap[all_instrs["site"]]
     reports = [
-        ReportRow(r.code.decode(), r.text.decode(errors="replace"), int(remap[r.site]), r.core, r.op, r.severity, r.count, r.instr)
+        ReportRow(
+            r.code.decode(),
+            r.text.decode(errors="replace"),
+            int(remap[r.site]),
+            r.core,
+            r.op,
+            r.severity,
+            r.count,
+            r.instr,
+        )
         for r in lib.toprope_reports()[: lib.toprope_report_count()]
     ]
     buffers = [
@@ -233,7 +242,9 @@ def _ops(lib: c.CDLL) -> tuple[OpRow, ...]:
     for i in range(lib.toprope_op_count()):
         name, cost, pipe, kind = c.c_char_p(), c.c_char_p(), c.c_uint8(), c.c_uint8()
         lib.toprope_op(c.c_uint64(i), c.byref(name), c.byref(pipe), c.byref(kind), c.byref(cost))
-        rows.append(OpRow((name.value or b"").decode(), PIPES[pipe.value], KINDS[kind.value], (cost.value or b"").decode()))
+        rows.append(
+            OpRow((name.value or b"").decode(), PIPES[pipe.value], KINDS[kind.value], (cost.value or b"").decode())
+        )
     return tuple(rows)
 
 

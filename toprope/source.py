@@ -116,7 +116,9 @@ def _parameter(text: str) -> Parameter:
 def entries(path: Path) -> list[Entry]:
     """The kernel functions of a source file. Raises BadKernel if the file is missing or holds none."""
     if not path.is_file():
-        raise BadKernel(f"there is no file {path}", cure="check the path; toprope takes one C++ source with a __global__ function")
+        raise BadKernel(
+            f"there is no file {path}", cure="check the path; toprope takes one C++ source with a __global__ function"
+        )
     files = list(local_files(path))
     whole = "\n".join(text for _, text in files)
     by_key = tuple(_TASK_BY_KEY.findall(whole))
@@ -134,7 +136,8 @@ def entries(path: Path) -> list[Entry]:
         found.append(Entry(match["name"], parameters, template, line, _task_type(match["marks"], whole), by_key))
     if not found:
         raise BadKernel(
-            f"{path.name} has no kernel entry", cure='a kernel is a function like: extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, ...) { ... }'
+            f"{path.name} has no kernel entry",
+            cure='a kernel is a function like: extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, ...) { ... }',
         )
     return found
 
@@ -163,4 +166,6 @@ def _task_type(marks: str, whole: str) -> str:
         return f"KERNEL_TYPE_MIX_AIC_1_{mix.group(1)}"
     if not _CUBE.search(whole):
         return "KERNEL_TYPE_AIV_ONLY"
-    return "KERNEL_TYPE_MIX_AIC_1_2" if _VECTOR.search(whole) and not _CUBE_ONLY.search(whole) else "KERNEL_TYPE_AIC_ONLY"
+    return (
+        "KERNEL_TYPE_MIX_AIC_1_2" if _VECTOR.search(whole) and not _CUBE_ONLY.search(whole) else "KERNEL_TYPE_AIC_ONLY"
+    )

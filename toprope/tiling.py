@@ -18,7 +18,9 @@ _STRUCT = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\(\s*\d+\s*\)\s*)?(\w+)
 _FIELD = re.compile(r"^\s*(?:const\s+)?([\w:]+)\s+(\w+)\s*((?:\[\s*\w+\s*\])*)\s*(?:=\s*[^;]+|\{[^;]*\})?$")
 _DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
 _MACRO_FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
-_USED = re.compile(r"\b(?:REGISTER_TILING_DEFAULT\s*\(\s*|GET_TILING_DATA_WITH_STRUCT\s*\(\s*|GET_TILING_DATA_PTR_WITH_STRUCT\s*\(\s*)([\w:]+)")
+_USED = re.compile(
+    r"\b(?:REGISTER_TILING_DEFAULT\s*\(\s*|GET_TILING_DATA_WITH_STRUCT\s*\(\s*|GET_TILING_DATA_PTR_WITH_STRUCT\s*\(\s*)([\w:]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ def structs(path: Path) -> dict[str, Struct]:
     """Every struct with only plain members in the source, its includes and the tiling headers beside it."""
     found: dict[str, Struct] = {}
     for _, text in _texts(path):
-        constants = {n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)}
+        constants = {
+            n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)
+        }
         for name, body in _DEFINE.findall(text):
             members = []
             for kind, arguments in _MACRO_FIELD.findall(body):
@@ -91,7 +95,9 @@ def struct_bytes(path: Path, parameter: str, value: bytes | Mapping[str, Any]) -
         return np.frombuffer(value, np.uint8).copy()
     known = structs(path)
     used = [n.split("::")[-1] for n in _used_names(path)]
-    candidates = [known[n] for n in used if n in known] or [s for s in known.values() if set(value) <= {f.name for f in s.fields}]
+    candidates = [known[n] for n in used if n in known] or [
+        s for s in known.values() if set(value) <= {f.name for f in s.fields}
+    ]
     if not candidates:
         raise BadArgument(
             f"argument {parameter}: no tiling struct with the fields {', '.join(value)} was found near {path.name}",
@@ -109,7 +115,9 @@ def scalar_bytes(path: Path, type_name: str, parameter: str, value: Any) -> np.n
     if isinstance(value, Mapping):
         known = structs(path)
         if bare not in known:
-            raise BadArgument(f"argument {parameter}: struct {bare} was not found near {path.name}", cure="pass bytes instead")
+            raise BadArgument(
+                f"argument {parameter}: struct {bare} was not found near {path.name}", cure="pass bytes instead"
+            )
         return _pack(known[bare], value, known)
     if isinstance(value, np.ndarray) or value is None:
         raise BadArgument(f"argument {parameter} is a {type_name} and got {type(value).__name__}", cure="pass a number")
@@ -117,26 +125,43 @@ def scalar_bytes(path: Path, type_name: str, parameter: str, value: Any) -> np.n
 
 
 def _scalar(type_name: str, value: Any, what: str) -> np.ndarray[Any, Any]:
-    kind = dtypes.dtype({"size_t": "uint64_t", "long": "int64_t", "unsigned": "uint32_t"}.get(type_name, type_name)).numpy
+    kind = dtypes.dtype(
+        {"size_t": "uint64_t", "long": "int64_t", "unsigned": "uint32_t"}.get(type_name, type_name)
+    ).numpy
     array = np.array(value).astype(kind).reshape(-1)
-    if kind is not None and kind.kind in "iu" and not np.array_equal(array.astype(object), np.array(value, dtype=object).reshape(-1)):
-        raise BadArgument(f"{what} = {value!r} does not fit into {type_name}", cure="give a value inside the type's range")
+    if (
+        kind is not None
+        and kind.kind in "iu"
+        and not np.array_equal(array.astype(object), np.array(value, dtype=object).reshape(-1))
+    ):
+        raise BadArgument(
+            f"{what} = {value!r} does not fit into {type_name}", cure="give a value inside the type's range"
+        )
     return array.view(np.uint8)
 
 
 def _pack(struct: Struct, value: Mapping[str, Any], known: Mapping[str, Struct]) -> np.ndarray[Any, Any]:
     unknown = set(value) - {f.name for f in struct.fields}
     if unknown:
-        raise BadArgument(f"{struct.name} has no field {', '.join(sorted(unknown))}", cure="its fields are " + ", ".join(f.name for f in struct.fields))
+        raise BadArgument(
+            f"{struct.name} has no field {', '.join(sorted(unknown))}",
+            cure="its fields are " + ", ".join(f.name for f in struct.fields),
+        )
     out = np.zeros(struct.bytes, np.uint8)
     for field in struct.fields:
         if field.name not in value:
             continue
         given = value[field.name]
-        packed = _pack(known[field.type], given, known) if isinstance(given, Mapping) else _scalar(field.type, given, f"{struct.name}.{field.name}")
+        packed = (
+            _pack(known[field.type], given, known)
+            if isinstance(given, Mapping)
+            else _scalar(field.type, given, f"{struct.name}.{field.name}")
+        )
         capacity = _size_of(field.type, known)[0] * field.count
         if packed.nbytes > capacity:
-            raise BadArgument(f"{struct.name}.{field.name} holds {field.count} values, more were given", cure="shorten the list")
+            raise BadArgument(
+                f"{struct.name}.{field.name} holds {field.count} values, more were given", cure="shorten the list"
+            )
         out[field.offset : field.offset + packed.nbytes] = packed
     return out
 
@@ -174,7 +199,14 @@ def _size_of(type_name: str, known: Mapping[str, Struct]) -> tuple[int, int]:
     return size, size
 
 
-def _layout(name: str, members: list[tuple[str, str, str]], known: Mapping[str, Struct], constants: Mapping[str, int], *, macro_form: bool) -> Struct | None:
+def _layout(
+    name: str,
+    members: list[tuple[str, str, str]],
+    known: Mapping[str, Struct],
+    constants: Mapping[str, int],
+    *,
+    macro_form: bool,
+) -> Struct | None:
     offset, align, fields = 0, 1, []
     for type_name, field_name, count_text in members:
         try:

@@ -1,0 +1,96 @@
+"""The list of Ascend C functions implemented here, read from the header library itself.
+
+A public function is either a row of a family macro, `TOPROPE_BINARY(Add, "dst = src0 + src1", ...)`, or carries one line
+`//: Name | meaning | dtypes | chips | reference page` above its first overload.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toprope.build import INCLUDE
+from toprope.errors import BadInput
+from toprope.source import strip_comments
+
+_ROW = re.compile(
+    r"^TOPROPE_(?P<family>[A-Z0-9_]+)\(\s*(?P<name>\w+)\s*,\s*\"(?P<meaning>[^\"]*)\"(?P<rest>[^\n]*)", re.M
+)
+_LINE = re.compile(r"^\s*//: (?P<row>[^\n]+)$", re.M)
+_TYPES = re.compile(r"\((?P<types>[\w\s,]+)\)")
+_DECLARED = re.compile(r"\b(?:class|struct|using|enum class|enum|#\s*define|typename)\s+(?:TOPROPE_\w+\()?(\w+)")
+_FUNCTION = re.compile(r"\b(\w+)\s*\(")
+
+
+@dataclass(frozen=True)
+class Function:
+    """One callable: what it does, its element types, the chips that have it, its reference page, and where it is written."""
+
+    name: str
+    meaning: str
+    dtypes: str
+    chips: str
+    page: str
+    header: str
+    overloads: int
+
+
+@cache
+def functions() -> dict[str, Function]:
+    """Every documented function of the header library, by name."""
+    found: dict[str, Function] = {}
+    for file in _headers():
+        text = file.read_text()
+        header = file.relative_to(INCLUDE).as_posix()
+        for match in _ROW.finditer(text):
+            types = _TYPES.search(match["rest"])
+            dtypes = " ".join(types["types"].replace(",", " ").split()) if types else ""
+            found.setdefault(match["name"], Function(match["name"], match["meaning"], dtypes, "A2 A3", "", header, 3))
+        for match in _LINE.finditer(text):
+            parts = [p.strip() for p in match["row"].split("|")] + [""] * 5
+            # "A / B" documents two names that are written together.
+            for name in re.split(r"\s*[/,]\s*", parts[0]):
+                count = len(re.findall(rf"\b{re.escape(name.lstrip('.'))}\s*\(", text))
+                found.setdefault(name, Function(name, parts[1], parts[2], parts[3], parts[4], header, max(1, count)))
+    return found
+
+
+def not_yet() -> dict[str, str]:
+    """Callables that are known to be missing, with the reason (api/not_yet.h)."""
+    file = INCLUDE / "api" / "not_yet.h"
+    if not file.exists():
+        return {}
+    return {
+        m.group(1): m.group(2)
+        for m in re.finditer(r'^TOPROPE_NOT_YET\(\s*(\w+)\s*,\s*"([^"]*)"', file.read_text(), re.M)
+    }
+
+
+def coverage(listing: Path) -> tuple[list[str], list[str]]:
+    """Names of a table (first column, `.Name` = method) that the headers declare, and those they do not. Raises BadInput."""
+    if not listing.is_file():
+        raise BadInput(
+            f"there is no file {listing}", cure="give a tab-separated table whose first column is the API name"
+        )
+    names = [line.split("\t")[0].strip() for line in listing.read_text().splitlines()[1:] if line.strip()]
+    known, missing = _declared(), set(not_yet())
+    have = [n for n in names if n.lstrip(".").split("::")[-1] in known and n.lstrip(".") not in missing]
+    return have, [n for n in names if n not in set(have)]
+
+
+@cache
+def _declared() -> frozenset[str]:
+    """Every name that the headers define: functions, methods, types, macros, enumerators."""
+    names: set[str] = set(functions())
+    for file in _headers():
+        text = strip_comments(file.read_text())
+        names.update(_DECLARED.findall(text))
+        names.update(m.group(1) for m in _FUNCTION.finditer(text))
+        names.update(re.findall(r"\b([A-Z][A-Z0-9_]+)\b", text))
+    return frozenset(names)
+
+
+def _headers() -> list[Path]:
+    return sorted(p for p in INCLUDE.rglob("*") if p.is_file() and (p.suffix in {".h", ""}))

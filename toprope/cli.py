@@ -1,0 +1,65 @@
+"""The command line: a table of verbs. Each verb is a module in toprope/commands, loaded only when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+# verb -> (module with main(argv) -> exit code, what it does)
+VERBS = {
+    "run": ("toprope.commands.run", "compile and run a kernel on all blocks, compare, check, time"),
+    "check": ("toprope.commands.check", "findings only; exit code 1 if there is an error"),
+    "profile": ("toprope.commands.profile", "where the time goes; --html, --trace, --csv"),
+    "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
+    "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
+    "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),
+    "include": ("toprope.commands.include", "the folder to give to g++ -I"),
+    "test": ("toprope.testing.runner", "run an operator's test cases"),
+    "serve": ("toprope.serve.server", "an OpenAI-compatible server with a paged KV cache, on CPU"),
+    "plan-serve": ("toprope.serve.planner", "choose batch limits for a model, a chip and a traffic"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb. Exit codes: 0 good, 1 findings or a failed comparison, 2 bad input, 3 the kernel crashed or hung."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        from importlib.metadata import version  # loaded here: it is slow and rarely asked for
+
+        print(f"toprope {version('toprope')}")
+        return 0
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in VERBS:
+        print(f"toprope has no verb {verb!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    from toprope.errors import TopropeError  # light; kept here so that --help touches nothing else
+
+    try:
+        return int(import_module(VERBS[verb][0]).main(rest))
+    except TopropeError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+
+
+def usage() -> str:
+    """The first screen."""
+    width = max(map(len, VERBS))
+    rows = "\n".join(f"  {verb:<{width}}  {what}" for verb, (_, what) in VERBS.items())
+    return (
+        "toprope: a software Ascend NPU. Runs Ascend C kernels on this computer, finds their mistakes, tells their time.\n\n"
+        f"{rows}\n\n"
+        "start here:  toprope run kernel.cpp         lists its entries and a complete command\n"
+        "             toprope VERB --help            the options of one verb"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""toprope api: the Ascend C functions implemented here."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from toprope import api
+from toprope.errors import BadInput
+
+
+def main(argv: list[str]) -> int:
+    """List functions, explain one, or count the names of a table that are implemented."""
+    p = argparse.ArgumentParser(
+        prog="toprope api", description="The Ascend C functions implemented here, read from the headers."
+    )
+    p.add_argument("name", nargs="?", help="explain one function")
+    p.add_argument(
+        "--coverage", type=Path, metavar="FILE", help="count the names in the first column of a tab-separated table"
+    )
+    p.add_argument("--json", action="store_true", help="machine-readable output")
+    options = p.parse_args(argv)
+    if options.coverage:
+        return _coverage(options.coverage, options.json)
+    functions = api.functions()
+    if options.name:
+        if options.name not in functions:
+            near = difflib.get_close_matches(options.name, functions, 5)
+            reason = api.not_yet().get(options.name)
+            raise BadInput(
+                f"{options.name} is not implemented" + (f": {reason}" if reason else ""),
+                cure="near names: " + ", ".join(near) if near else "`toprope api` lists what is",
+            )
+        functions = {options.name: functions[options.name]}
+    if options.json:
+        print(json.dumps([asdict(f) for f in functions.values()], indent=1))
+        return 0
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("function", "meaning", "element types", "chips", "header"):
+        table.add_column(column, overflow="fold")
+    for f in sorted(functions.values(), key=lambda f: (f.header, f.name)):
+        table.add_row(f.name, f.meaning, f.dtypes, f.chips, f.header)
+    Console(highlight=False, width=None if len(functions) == 1 else 160).print(table)
+    print(f"{len(functions)} functions")
+    return 0
+
+
+def _coverage(listing: Path, as_json: bool) -> int:
+    have, missing = api.coverage(listing)
+    reasons = api.not_yet()
+    if as_json:
+        print(
+            json.dumps({"implemented": have, "missing": {n: reasons.get(n.lstrip("."), "") for n in missing}}, indent=1)
+        )
+        return 0
+    print(f"{len(have)} of {len(have) + len(missing)} names of {listing.name} are declared")
+    for name in missing:
+        reason = reasons.get(name.lstrip("."), "")
+        print(f"  missing: {name}" + (f" ({reason})" if reason else ""))
+    return 0

@@ -1,0 +1,33 @@
+"""toprope check: the findings of a run and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toprope.check import output
+from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0 no error, 1 an error, 2 bad input, 3 the kernel crashed or hung."""
+    p = parser("check", "Run a kernel and list its mistakes.")
+    p.add_argument("--format", choices=("text", "json", "sarif", "mssanitizer"), default="text", help="output form")
+    p.add_argument("--suppress", type=Path, metavar="FILE", help="suppression file (docs/sanitizer.md)")
+    p.add_argument("--level", choices=("error", "warning", "advice"), default="warning", help="lowest severity shown")
+    options = p.parse_args(argv)
+    prepared = prepare(options)
+    return 0 if prepared is None else in_child(lambda: _check(prepared), options.time_limit)
+
+
+def _check(prepared: Prepared) -> int:
+    run, _ = prepared.run()
+    options = prepared.options
+    findings = output.selected(
+        run.findings,
+        level=options.level,
+        suppressions=output.read_suppressions(options.suppress) if options.suppress else (),
+    )
+    print(output.render(findings, "json" if options.json else options.format, run))
+    if run.trace.signal:
+        return CRASHED
+    return 1 if any(f.severity == "error" for f in findings) else 0

@@ -1,0 +1,49 @@
+"""toprope profile: where the time goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.report import html, perfetto, summary, text
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0 done, 2 bad input, 3 the kernel crashed or hung. Findings do not change it: see `toprope check`."""
+    p = parser("profile", "Predict the time of a kernel and show where it goes.")
+    p.add_argument(
+        "--html", type=Path, metavar="FILE", help="one self-contained page: pipeline, cost by line, findings"
+    )
+    p.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="Chrome/Perfetto trace (ui.perfetto.dev, chrome://tracing, MindStudio Insight)",
+    )
+    p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
+    options = p.parse_args(argv)
+    prepared = prepare(options)
+    return 0 if prepared is None else in_child(lambda: _profile(prepared), options.time_limit)
+
+
+def _profile(prepared: Prepared) -> int:
+    if prepared.options.time_only:
+        prepared.launch.reference = {}
+    run, _ = prepared.run()
+    result = summary.of(run, {}, prepared.wall_s)
+    options = prepared.options
+    for path, write in (
+        (options.html, lambda f: html.write(result, f)),
+        (options.trace, lambda f: perfetto.write(run, f)),
+    ):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+    if options.json:
+        print(json.dumps(summary.as_json(result), indent=1))
+    else:
+        text.show(result)
+        for path in filter(None, (options.html, options.trace)):
+            print(f"wrote {path}")
+    return CRASHED if run.trace.signal else 0

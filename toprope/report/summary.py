@@ -1,0 +1,150 @@
+"""The numbers of one run that every report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprope.finding import Finding
+from toprope.kernel import Run
+from toprope.trace import PIPES
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a person wants to know first. `verdicts` holds a comparison per output that has a reference."""
+
+    run: Run
+    verdicts: Mapping[str, Any]
+    wall_s: float
+    microseconds: float
+    busy: dict[str, float]
+    bottleneck: str
+    lines: list[LineCost]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Every finding of the run."""
+        return self.run.findings
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that are errors."""
+        return [f for f in self.findings if f.severity == "error"]
+
+    @property
+    def passed(self) -> bool:
+        """Every compared output agrees with its reference."""
+        return all(v.passed for v in self.verdicts.values())
+
+
+@dataclass(frozen=True)
+class LineCost:
+    """A source line: how often its instructions ran and how long its busiest pipe worked for it, summed over cores (µs per core)."""
+
+    file: str
+    line: int
+    op: str
+    pipe: str
+    count: int
+    microseconds: float
+
+
+def of(run: Run, verdicts: Mapping[str, Any], wall_s: float) -> Summary:
+    """Check, predict and summarise a run."""
+    timeline = run.timeline
+    busy = {pipe: timeline.busy(pipe) for pipe in PIPES[:-1]}
+    busy = {pipe: share for pipe, share in busy.items() if share > 0}
+    return Summary(run, verdicts, wall_s, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run))
+
+
+def line_costs(run: Run) -> list[LineCost]:
+    """Cost by source line, most expensive first."""
+    trace, timeline = run.trace, run.timeline
+    duration = np.asarray(timeline.end) - np.asarray(timeline.start)
+    key = trace.instrs["site"].astype(np.int64) * 8 + trace.instrs["pipe"]
+    unique, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    totals = np.bincount(inverse, weights=duration, minlength=len(unique))
+    per_us = len(trace.cores) * timeline.cycles / max(timeline.microseconds, 1e-12) if timeline.cycles else 1.0
+    rows = []
+    for k, i, n, total in zip(unique, first, counts, totals, strict=True):
+        site = trace.sites[int(k) // 8]
+        rows.append(
+            LineCost(
+                site.file,
+                site.line,
+                trace.ops[int(trace.instrs["op"][i])].name,
+                PIPES[int(k) % 8],
+                int(n),
+                float(total) / per_us,
+            )
+        )
+    return sorted(rows, key=lambda r: -r.microseconds)
+
+
+def _bottleneck(busy: Mapping[str, float], run: Run) -> str:
+    if not busy:
+        return "nothing was executed"
+    pipe, share = max(busy.items(), key=lambda item: item[1])
+    what = {
+        "S": "scalar work and queue handling",
+        "V": "vector arithmetic",
+        "M": "the cube",
+        "MTE1": "copies from L1 to L0",
+        "MTE2": "copies from GM",
+        "MTE3": "copies to GM",
+        "FIX": "copies out of L0C",
+    }[pipe]
+    if share >= 0.8:
+        return f"bound by {what}: {pipe} is busy {share:.0%} of the time"
+    return f"no pipe is full: the busiest is {pipe} ({what}) with {share:.0%}; the rest is waiting and start-up"
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """The summary as plain data (stable keys)."""
+    run = summary.run
+    return {
+        "kernel": run.kernel,
+        "soc": run.soc.name,
+        "blocks": run.blocks,
+        "passed": summary.passed,
+        "verdicts": {
+            n: {"passed": v.passed, "metrics": {k: float(x) for k, x in v.metrics.items()}}
+            for n, v in summary.verdicts.items()
+        },
+        "findings": [
+            {
+                "code": f.code,
+                "severity": f.severity,
+                "message": f.message,
+                "count": f.count,
+                "places": [
+                    {"file": p.file, "line": p.line, "op": p.op, "pipe": p.pipe, "action": p.action} for p in f.places
+                ],
+                "cure": f.cure,
+            }
+            for f in summary.findings
+        ],
+        "microseconds": summary.microseconds,
+        "cycles": run.timeline.cycles,
+        "busy": summary.busy,
+        "bottleneck": summary.bottleneck,
+        "assumed_share": run.timeline.assumed_share,
+        "instructions": len(run.trace.instrs),
+        "bytes_per_instruction": run.trace.bytes_per_instruction,
+        "lines": [
+            {
+                "file": r.file,
+                "line": r.line,
+                "op": r.op,
+                "pipe": r.pipe,
+                "count": r.count,
+                "microseconds": r.microseconds,
+            }
+            for r in summary.lines[:40]
+        ],
+        "wall_s": summary.wall_s,
+    }

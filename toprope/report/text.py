@@ -1,0 +1,103 @@
+"""The terminal report: read in ten seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from toprope.finding import Finding
+from toprope.report.summary import Summary
+
+_MARK = {"error": "[bold red]error[/]", "warning": "[yellow]warning[/]", "advice": "[cyan]advice[/]"}
+_BAR = " ▏▎▍▌▋▊▉█"
+
+
+def bar(share: float, width: int = 24) -> str:
+    """A horizontal bar of `share` (0..1) in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_BAR[rest] if rest else "")).ljust(width)
+
+
+def show(summary: Summary, *, verbose: bool = False, console: Console | None = None) -> None:
+    """Result against reference, findings, time, pipes, bottleneck: in this order."""
+    out = console or Console(highlight=False)
+    run = summary.run
+    out.print(
+        f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {summary.wall_s:.2f} s"
+    )
+    _result(out, summary)
+    _findings(out, summary.findings, verbose)
+    _time(out, summary)
+
+
+def _result(out: Console, summary: Summary) -> None:
+    if not summary.verdicts:
+        names = ", ".join(summary.run.outputs) or "nothing"
+        out.print(
+            f"[bold]result[/]    wrote {names}; no reference given (--reference {next(iter(summary.run.outputs), 'z')}='x + y')"
+        )
+    for name, verdict in summary.verdicts.items():
+        mark = "[green]agrees[/]" if verdict.passed else "[bold red]differs[/]"
+        out.print(f"[bold]result[/]    {name} {mark} with the reference: {escape(str(verdict).splitlines()[0])}")
+
+
+def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
+    shown = [f for f in findings if verbose or f.severity != "advice"]
+    hidden = len(findings) - len(shown)
+    if not shown:
+        out.print(
+            "[bold]findings[/]  [green]none[/]"
+            + (f" ({hidden} pieces of advice: --verbose or `toprope profile`)" if hidden else "")
+        )
+        return
+    counts = ", ".join(
+        f"{sum(f.severity == s for f in findings)} {s}{'s' if sum(f.severity == s for f in findings) != 1 and s != 'advice' else ''}"
+        for s in _MARK
+        if any(f.severity == s for f in findings)
+    )
+    out.print(f"[bold]findings[/]  {counts}")
+    limit = len(shown) if verbose else 6
+    for f in shown[:limit]:
+        first, *rest = str(f).splitlines()
+        out.print(f"  {_MARK[f.severity]} {escape(first)}")
+        for line in rest:
+            out.print(f"    {escape(line)}")
+    if len(shown) > limit:
+        out.print(f"  ... and {len(shown) - limit} more: toprope check")
+
+
+def _time(out: Console, summary: Summary) -> None:
+    timeline = summary.run.timeline
+    out.print(
+        f"[bold]time[/]      {summary.microseconds:.2f} µs predicted, {timeline.cycles:,.0f} cycles; {timeline.assumed_share:.0%} of the cycles rest on assumed numbers"
+    )
+    for pipe, share in sorted(summary.busy.items(), key=lambda item: -item[1]):
+        out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}")
+    out.print(f"  {summary.bottleneck}")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
+    for column in ("µs/core", "line", "pipe", "times", "source"):
+        table.add_column(column, justify="right" if column in ("µs/core", "times") else "left")
+    for row in summary.lines[:5]:
+        if row.microseconds <= 0:
+            continue
+        text = _source(row.file, row.line)
+        table.add_row(
+            f"{row.microseconds:.2f}",
+            f"{Path(row.file).name}:{row.line}",
+            row.pipe,
+            f"{row.count:,}",
+            escape(text or row.op),
+        )
+    if table.row_count:
+        out.print(table)
+
+
+def _source(file: str, line: int) -> str:
+    try:
+        return Path(file).read_text(errors="replace").splitlines()[line - 1].strip()[:70]
+    except (OSError, IndexError):
+        return ""
