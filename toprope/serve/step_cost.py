@@ -1,0 +1,120 @@
+"""How long a step takes: the seam between the simulator and whatever knows about time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from .batch import Batch
+from .model_shape import ModelShape
+from .policies.step_times import OnlineRegression
+
+
+class StepCost(Protocol):
+    """A clock for batches that are not run."""
+
+    def step_s(self, batch: Batch) -> float:
+        """Seconds that the batch would take, block moves included."""
+
+
+@dataclass(frozen=True)
+class ChipRates:
+    """What a chip attains, not what its data sheet promises; ``sources`` says where each number comes from."""
+
+    name: str
+    flops_per_s: float
+    bytes_per_s: float
+    memory_bytes: float
+    overhead_s: float = 0.0  # per step: launches, sampling, scheduling
+    host_bytes_per_s: float = 20e9  # swaps
+    sources: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("flops_per_s", "bytes_per_s", "memory_bytes", "host_bytes_per_s"):
+            if getattr(self, field) <= 0:
+                raise ValueError(f"{field} of {self.name} must be positive, got {getattr(self, field)}")
+
+
+ATLAS_A2 = ChipRates(
+    "Atlas A2 (910B2)",
+    flops_per_s=261e12,
+    bytes_per_s=1.49e12,
+    memory_bytes=64e9,
+    overhead_s=3e-3,
+    sources=(
+        "flops: 4096^3 fp16 matmul in 526 us (published operator benchmark); bytes: 1.49 TB/s achieved of 1.8 rated "
+        "(published); memory: 64 GB (documented); overhead 3 ms, host link 20 GB/s: assumed"
+    ),
+)
+
+
+class RooflineCost:
+    """Each part of a step takes the longer of its arithmetic and its memory traffic; the parts add up.
+
+    Parts: linear layers (weights are read once per step), attention (keys and values of each context are read), output
+    head (only for entries that sample), block moves. A bound, not a measurement: it ignores how well one part overlaps
+    with the next, which makes it slow, and every inefficiency not in ``ChipRates``, which makes it fast.
+    """
+
+    def __init__(self, model: ModelShape, chip: ChipRates) -> None:
+        self.model, self.chip = model, chip
+        self._layer_bytes = model.layer_parameters * model.weight_bytes_each
+        self._head_bytes = model.head_parameters * model.weight_bytes_each
+        self._attention_flops = 4.0 * model.layers * model.heads * model.head_size  # per query token and context token
+
+    def step_s(self, batch: Batch) -> float:
+        """See ``StepCost``; at least the chip's overhead."""
+        tokens = sampled = 0
+        attention_flops = kv_bytes = 0.0
+        for _, start, computed, _, samples in batch.entries:
+            count = len(computed)
+            tokens += count
+            sampled += samples
+            attention_flops += count * (start + (count + 1) / 2)
+            kv_bytes += start + 2 * count
+        model, chip = self.model, self.chip
+        linear = self._longer(2.0 * model.layer_parameters * tokens, self._layer_bytes if tokens else 0.0)
+        head = self._longer(2.0 * model.head_parameters * sampled, self._head_bytes if sampled else 0.0)
+        attention = self._longer(attention_flops * self._attention_flops, kv_bytes * model.kv_bytes_per_token)
+        return chip.overhead_s + linear + head + attention
+
+    def _longer(self, flops: float, moved_bytes: float) -> float:
+        return max(flops / self.chip.flops_per_s, moved_bytes / self.chip.bytes_per_s)
+
+
+class SwapCost:
+    """Adds the time of block moves to another cost."""
+
+    def __init__(self, inner: StepCost, model: ModelShape, chip: ChipRates, block_size: int) -> None:
+        self._inner, self._chip = inner, chip
+        self._block_bytes = block_size * model.kv_bytes_per_token
+
+    def step_s(self, batch: Batch) -> float:
+        """See ``StepCost``."""
+        swapped = len(batch.swap_out) + len(batch.swap_in)
+        moves_s = swapped * self._block_bytes / self._chip.host_bytes_per_s
+        copies_s = 2 * len(batch.copies) * self._block_bytes / self._chip.bytes_per_s
+        return self._inner.step_s(batch) + moves_s + copies_s
+
+
+class MeasuredCost:
+    """Learns from the steps of a real engine: time ≈ a + b·tokens + c·entries + d·context, no weight negative."""
+
+    def __init__(self) -> None:
+        self._fit = OnlineRegression(4, decay=1.0)
+
+    def observe(self, batch: Batch, duration_s: float) -> None:
+        """Learn from one step; empty ones teach nothing."""
+        if batch.entries:
+            self._fit.add(self._features(batch), duration_s)
+
+    def step_s(self, batch: Batch) -> float:
+        """See ``StepCost``; raises ``ValueError`` before anything was observed."""
+        if self._fit.points == 0:
+            raise ValueError("no step was observed yet; run the real engine and call observe() first")
+        return self._fit.predict(self._features(batch))
+
+    @staticmethod
+    def _features(batch: Batch) -> tuple[float, float, float, float]:
+        context = sum(entry.context for entry in batch.entries)
+        return (1.0, float(batch.token_count), float(len(batch.entries)), float(context))
