@@ -50,14 +50,14 @@ def _plan(args: argparse.Namespace) -> int:
     points = planner.sweep(space, progress=show)
     chosen = recommend(points, slo)
     notes = _notes(planner, chosen)
-    if args.json:
-        print(json.dumps(_as_json(points, chosen, max_model_len, slo, notes), indent=2))
-    else:
-        _print_text(points, chosen, max_model_len, slo, notes)
     if args.html:
         title = f"Serving {model.name} on {chip.name}"
         Path(args.html).write_text(plan_page(title, points, chosen, slo, notes), encoding="utf-8")
         print(f"wrote {args.html}", file=sys.stderr)
+    if args.json:
+        print(json.dumps(_as_json(points, chosen, max_model_len, slo, notes), indent=2))
+    else:
+        _print_text(points, chosen, max_model_len, slo, notes)
     return 0 if chosen.meets_slo else 1
 
 
