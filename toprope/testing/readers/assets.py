@@ -1,0 +1,277 @@
+"""Suites from an operator folder: test assets give the reference, ops-test-kit tables the cases.
+
+Where a folder has a reference but no table, cases are made from the operator's C++ definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Input, Output
+from toprope.testing.data import Fill
+from toprope.testing.elements import Array
+from toprope.testing.errors import CaseError, FormatError
+from toprope.testing.golden import outputs_of, to_torch
+from toprope.testing.readers import ttk
+from toprope.testing.readers.opdef import AclnnParameter, OpDef, read_aclnn, read_opdef
+from toprope.testing.readers.testspec import Asset, index, positional_names
+from toprope.testing.standards import ALIASES
+from toprope.testing.suite import Suite
+
+GUESSED_SHAPES = ((4, 16), (2, 3, 8, 8), (16,), (2, 4, 16), (2, 3, 4, 8, 8), (1,))
+
+
+def read(folder: Path) -> list[Suite]:
+    """One suite per asset below `folder`; cases of a table without an asset come as suites without a reference."""
+    assets = index([folder])
+    by_operator: dict[str, list[Case]] = {}
+    problems: list[str] = []
+    for table in sorted([*folder.rglob("*.csv"), *folder.rglob("*.xlsx")]):
+        if not ttk.is_table(table):
+            continue
+        cases, complaints = ttk.read(table)
+        problems += complaints
+        for case in ttk.enabled(cases):
+            by_operator.setdefault(case.operator, []).append(case)
+    suites = []
+    for name, asset in assets.items():
+        cases = by_operator.pop(name, [])
+        suites.append(_suite(name, asset, cases, folder, problems))
+    for name, cases in by_operator.items():
+        suites.append(Suite(name, folder, "ttk", cases, problems=problems))
+    return suites
+
+
+def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problems: Sequence[str]) -> Suite:
+    root = operator_root(asset.file, folder)
+    binder: _KernelBinder | _AclnnBinder
+    if asset.mode == "kernel":
+        definition = find_opdef(root, name)
+        names = (
+            [t.name for t in definition.inputs]
+            if definition
+            else positional_names(asset.file, asset.entry, asset.is_spec)
+        )
+        binder = _KernelBinder(asset, tuple(names))
+        if not cases and definition is not None:
+            cases = guessed_cases(name, definition)
+        cases = [bind_names(case, names) for case in cases]
+    else:
+        binder = _AclnnBinder(asset, read_aclnn(root).get(name, ()))
+    standard = _standard_of(asset)
+    chosen = [_with_standard(case, standard) for case in cases] if standard else list(cases)
+    return Suite(name, asset.file, "testspec", chosen, binder.reference, None, binder.prepare, tuple(problems))
+
+
+def operator_root(file: Path, limit: Path) -> Path:
+    """The operator's folder: the nearest one above `file` that has op_host, op_api or op_kernel, within `limit`."""
+    for parent in file.parents:
+        is_operator = any((parent / part).is_dir() for part in ("op_host", "op_api", "op_kernel", "op_graph"))
+        if is_operator and parent.name != "ut" and parent.parent.name != "tests":
+            return parent
+        if parent == limit:
+            break
+    return file.parent
+
+
+def find_opdef(root: Path, name: str) -> OpDef | None:
+    """The definition of operator `name` in `root`: `<name>_def.cpp`, else the only one there is."""
+    files = sorted(root.rglob("*_def.cpp"))
+    exact = [f for f in files if f.name == f"{name}_def.cpp"]
+    for file in exact or (files if len(files) == 1 else []):
+        found = read_opdef(file)
+        if found is not None:
+            return found
+    return None
+
+
+def bind_names(case: Case, names: Sequence[str]) -> Case:
+    """Give inputs the operator's names, and move attributes that name an input into that input's contents."""
+    arguments: list[AnyArgument] = []
+    attrs = dict(case.attrs)
+    for position, argument in enumerate(case.arguments):
+        name = names[position] if position < len(names) else argument.name
+        if isinstance(argument, Argument):
+            argument = replace(argument, name=name)
+            if name in attrs and attrs[name] is not None:
+                argument = _with_values(argument, attrs.pop(name))
+        elif isinstance(argument, ArgumentList):
+            argument = ArgumentList(name, argument.items)
+        else:
+            argument = Absent(name)
+        arguments.append(argument)
+    return replace(case, arguments=tuple(arguments), attrs=attrs)
+
+
+def _with_values(argument: Argument, value: Any) -> Argument:
+    flat = np.array(value).reshape(-1)
+    return replace(argument, fill=Fill("values", values=tuple(flat.tolist()))) if flat.size else argument
+
+
+def guessed_cases(name: str, definition: OpDef) -> list[Case]:
+    """Small cases from an operator's definition: each element type combination once, all inputs of one shape."""
+    combinations = max((len(t.dtypes) for t in definition.inputs), default=0)
+    attrs = {k: v for k, v in definition.attributes.items() if v is not None}
+    cases = []
+    seen: set[tuple[str, ...]] = set()
+    for number in range(combinations):
+        kinds = tuple(t.dtypes[min(number, len(t.dtypes) - 1)] if t.dtypes else "float" for t in definition.inputs)
+        if kinds in seen:
+            continue
+        seen.add(kinds)
+        for shape in GUESSED_SHAPES:
+            arguments: list[AnyArgument] = []
+            for tensor, kind in zip(definition.inputs, kinds, strict=True):
+                # Whole numbers are most often indices or sizes: small ones are least likely to be refused.
+                fill = Fill("uniform", 0, 3) if "int" in kind else Fill("uniform", 0.1, 2)
+                one = Argument(tensor.name, kind, shape, fill)
+                arguments.append(ArgumentList(tensor.name, (one, one)) if tensor.dynamic else one)
+            size = "x".join(map(str, shape))
+            outputs = tuple(
+                Output(t.dtypes[min(number, len(t.dtypes) - 1)] if t.dtypes else "") for t in definition.outputs
+            )
+            cases.append(Case(f"{name}_guess_{number}_{size}", name, tuple(arguments), attrs, outputs, kind="general"))
+    return cases
+
+
+class _KernelBinder:
+    """Calls a kernel-mode golden: NumPy inputs in definition order, attributes and circumstances as keywords."""
+
+    def __init__(self, asset: Asset, names: tuple[str, ...]) -> None:
+        self.asset, self.names = asset, names
+
+    def reference(self, case: Case, inputs: Sequence[Input]) -> list[Array]:
+        function = self.asset.golden()
+        with np.errstate(all="ignore"):
+            return outputs_of(function(*_own(inputs), **{**circumstances(case), **case.attrs}))
+
+    def prepare(self, case: Case, inputs: Sequence[Input]) -> Sequence[Input]:
+        function = self.asset.preparation()
+        if function is None:
+            return inputs
+        made = function(*_own(inputs), **{**circumstances(case), **case.attrs})
+        return list(made) if isinstance(made, tuple | list) else [made]
+
+
+class _AclnnBinder:
+    """Calls an aclnn- or e2e-mode golden: torch tensors, everything in the order of the aclnn header where there is one."""
+
+    def __init__(self, asset: Asset, parameters: tuple[AclnnParameter, ...]) -> None:
+        self.asset, self.parameters = asset, parameters
+
+    def reference(self, case: Case, inputs: Sequence[Input]) -> list[Array]:
+        positional, keywords = self._call(case, inputs)
+        return outputs_of(self.asset.golden()(*positional, **keywords))
+
+    def prepare(self, case: Case, inputs: Sequence[Input]) -> Sequence[Input]:
+        function = self.asset.preparation()
+        if function is None:
+            return inputs
+        positional, keywords = self._call(case, inputs)
+        made = function(*positional, **keywords)
+        arrays = [None if m is None else outputs_of(m) for m in (made if isinstance(made, tuple | list) else [made])]
+        return [a[0] if a and len(a) == 1 else a for a in arrays][: len(inputs)]
+
+    def _call(self, case: Case, inputs: Sequence[Input]) -> tuple[list[Any], dict[str, Any]]:
+        count = int(case.extra.get("tensors", len(inputs)))
+        tensors = [_torch_of(value) for value in inputs[:count]]
+        scalars = [value.item() for value in inputs[count:] if isinstance(value, np.ndarray)]
+        attrs = dict(case.attrs)
+        names = [p.name for p in self.parameters] or list(
+            positional_names(self.asset.file, self.asset.entry, self.asset.is_spec)
+        )
+        kinds = {p.name: p.kind for p in self.parameters}
+        positional: list[Any] = []
+        for name in names:
+            kind = kinds.get(name, "")
+            if kind == "output":
+                break
+            if name in attrs and (kind in ("scalar", "value", "") or not tensors):
+                positional.append(attrs.pop(name))
+            elif kind == "scalar" and scalars:
+                positional.append(scalars.pop(0))
+            elif kind in ("tensor", "tensors", "") and tensors:
+                positional.append(tensors.pop(0))
+            elif not kind and scalars:
+                positional.append(scalars.pop(0))
+            elif kind:
+                positional.append(None)
+            else:
+                break
+        return positional, {**circumstances(case), **attrs}
+
+
+def _own(inputs: Sequence[Input]) -> list[Input]:
+    """Copies, because goldens of in-place operators write into what they are given."""
+    return [[np.array(v) for v in i] if isinstance(i, list) else None if i is None else np.array(i) for i in inputs]
+
+
+def _torch_of(value: Input) -> Any:
+    if isinstance(value, list):
+        return [to_torch(item) for item in value]
+    return None if value is None else to_torch(value)
+
+
+def circumstances(case: Case) -> dict[str, Any]:
+    """The keywords that ops-test-kit adds to every golden call: shapes, formats, dtypes, chip, case name."""
+    arguments = [a for a in case.arguments if isinstance(a, Argument)]
+    shapes = [a.shape for a in arguments]
+    dtypes = [a.dtype for a in arguments]
+    results = [o.shape for o in case.outputs]
+    formats = case.extra.get("input_formats", ("ND",) * len(shapes))
+    result_formats = case.extra.get("output_formats", ("ND",) * len(results))
+    return {
+        "input_shapes": shapes,
+        "input_ori_shapes": case.extra.get("input_ori_shapes", shapes),
+        "input_formats": formats,
+        "input_ori_formats": case.extra.get("input_ori_formats", formats),
+        "input_dtypes": dtypes,
+        "output_shapes": results,
+        "output_ori_shapes": case.extra.get("output_ori_shapes", results),
+        "output_formats": result_formats,
+        "output_ori_formats": case.extra.get("output_ori_formats", result_formats),
+        "output_dtypes": [o.dtype for o in case.outputs],
+        "tensor_dtypes": dtypes,
+        "tensor_formats": case.extra.get("tensor_formats", ("ND",)),
+        "scalar_dtypes": case.extra.get("scalar_dtypes", ()),
+        "input_ranges": [(a.fill.low, a.fill.high) for a in arguments],
+        "short_soc_version": "Ascend910B",
+        "full_soc_version": "Ascend910B1",
+        "testcase_name": case.name,
+        "use_torch": True,
+    }
+
+
+def _standard_of(asset: Asset) -> Mapping[str, Mapping[str, Any]]:
+    """Tolerances are read lazily: only specs that load can declare them, and a broken file must not stop the others."""
+    if not asset.is_spec or "tolerance" not in asset.file.read_text(errors="replace"):
+        return {}
+    try:
+        return asset.tolerance()
+    except (FormatError, CaseError, ImportError):
+        return {}
+
+
+def _with_standard(case: Case, tolerance: Mapping[str, Mapping[str, Any]]) -> Case:
+    dtype = case.outputs[0].dtype if case.outputs else case.tensors[0].dtype if case.tensors else ""
+    entry = tolerance.get(dtype)
+    if not entry or "standard" not in entry:
+        return case
+    limits = {k: float(v) for k, v in entry.items() if k in ("rtol", "atol") and isinstance(v, int | float) and v}
+    name = str(entry["standard"])
+    return replace(case, standard=ALIASES.get(name, name), limits=limits)
+
+
+def operator_folders(root: Path) -> Iterator[Path]:
+    """Folders below `root` that hold at least one asset file, one per operator."""
+    seen: set[Path] = set()
+    for asset in index([root]).values():
+        folder = operator_root(asset.file, root)
+        if folder not in seen:
+            seen.add(folder)
+            yield folder
