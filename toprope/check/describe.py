@@ -1,0 +1,215 @@
+"""Turning causes into findings: the sentence, both places with pipes and ranges, and the cure that fits these two pipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toprope.check.replay import Cause
+from toprope.finding import Finding, Place, Severity, codes
+from toprope.trace import PIPES, Trace
+
+_SPACE_NAMES = {
+    "gm": "GM",
+    "ub": "UB",
+    "l1": "L1",
+    "l0a": "L0A",
+    "l0b": "L0B",
+    "l0c": "L0C",
+    "bias": "BT",
+    "fixbuf": "FB",
+}
+_DOING = {"RAW": ("writing", "reads"), "WAR": ("reading", "writes"), "WAW": ("writing", "writes")}
+_DONE = {"RAW": "writes", "WAR": "reads", "WAW": "writes"}
+
+
+@dataclass(frozen=True)
+class Describer:
+    """Looks things up in one trace to word its findings."""
+
+    trace: Trace
+
+    def place(self, instr: int, action: str = "") -> Place:
+        """Where instruction `instr` (a row of Trace.instrs) stands in the source."""
+        row = self.trace.instrs[instr]
+        site, op = self.trace.sites[row["site"]], self.trace.ops[row["op"]]
+        return Place(site.file, site.line, op.name, self.pipe(instr), action)
+
+    def op(self, instr: int) -> str:
+        """Name of the function, e.g. "Add"."""
+        return self.trace.ops[self.trace.instrs[instr]["op"]].name
+
+    def pipe(self, instr: int) -> str:
+        """The pipe it runs on, e.g. "MTE2"."""
+        return PIPES[int(self.trace.instrs[instr]["pipe"])]
+
+    def span(self, space: str, begin: int, end: int) -> str:
+        """A byte range as a person reads it: UB[0:4096], or the argument's name and offset for GM."""
+        if space == "gm":
+            for row in self.trace.gm:
+                if row.address <= begin < row.address + row.bytes:
+                    return f"{row.name}[{begin - row.address}:{end - row.address}]"
+        return f"{_SPACE_NAMES[space]}[{begin}:{end}]"
+
+    def buffer_at(self, core: int, space: str, address: int) -> Place | None:
+        """The InitBuffer line that handed out this on-chip address on this core."""
+        for b in self.trace.buffers:
+            if b.core == core and b.space == space and b.address <= address < b.address + b.bytes:
+                site = self.trace.sites[b.site]
+                return Place(
+                    site.file, site.line, "InitBuffer", "", f"gave {self.span(space, b.address, b.address + b.bytes)}"
+                )
+        return None
+
+    def core_name(self, core: int) -> str:
+        """How a core is called: "core 3 (aiv)"."""
+        return f"core {core} ({self.trace.cores[core].type})"
+
+    def finding(self, cause: Cause) -> Finding | None:
+        """The finding that says `cause`; None if it is not worth saying."""
+        return {
+            "race": self._race,
+            "uninitialised": self._uninitialised,
+            "missing-clean": self._missing_clean,
+            "stale-read": self._stale_read,
+            "shared-line": self._shared_line,
+            "dirty-at-end": self._dirty_at_end,
+            "flag-never-waited": self._flag_never_waited,
+            "event-id-collision": self._event_id_collision,
+            "barrier-use": self._barrier_use,
+            "cross-overflow": self._cross_overflow,
+            "cross-never-waited": self._cross_never_waited,
+        }[cause.code](cause)
+
+    def _make(
+        self,
+        code: str,
+        message: str,
+        cause: Cause,
+        places: tuple[Place, ...],
+        cure: str = "",
+        severity: Severity | None = None,
+    ) -> Finding:
+        row = codes()[code]
+        data = {
+            "space": _SPACE_NAMES[cause.space],
+            "begin": cause.begin,
+            "end": cause.end,
+            "instr": cause.instr_b,
+            "earlier": cause.instr_a,
+        }
+        return Finding(
+            code, severity or row.severity, message, places, cure or row.cure, cause.count, cause.cores, data=data
+        )
+
+    def _race(self, cause: Cause) -> Finding:
+        a, b = self.pipe(cause.instr_a), self.pipe(cause.instr_b)
+        doing, does = _DOING[cause.hazard]
+        span = self.span(cause.space, cause.begin, cause.end)
+        places = (
+            self.place(cause.instr_a, f"{_DONE[cause.hazard]} {span}"),
+            self.place(cause.instr_b, f"{does} {span}"),
+        )
+        if cause.core_a != cause.core_b:
+            one, two = self.core_name(cause.core_a), self.core_name(cause.core_b)
+            if cause.hazard == "WAW":
+                message = f"{one} and {two} both write {span}, and nothing says which of them is last"
+                return self._with_hazard(self._make("race-cores-write-same", message, cause, places), cause)
+            message = f"{self.op(cause.instr_b)} on {two} {does} {span} while {self.op(cause.instr_a)} on {one} may still be {doing} it"
+            return self._with_hazard(self._make("race-between-cores", message, cause, places), cause)
+        message = f"{self.op(cause.instr_b)} {does} {span} while {self.op(cause.instr_a)} may still be {doing} it"
+        if a == b:
+            cure = f"put PipeBarrier<PIPE_{a}>() between them"
+            return self._with_hazard(self._make("race-missing-pipe-barrier", message, cause, places, cure), cause)
+        cure = f"order them with SetFlag/WaitFlag<HardEvent::{a}_{b}>, or hand the tensor over through a TQue"
+        return self._with_hazard(self._make("race-unordered-pipes", message, cause, places, cure), cause)
+
+    def _with_hazard(self, finding: Finding, cause: Cause) -> Finding:
+        finding.data["hazard"] = cause.hazard
+        return finding
+
+    def _uninitialised(self, cause: Cause) -> Finding:
+        span = self.span(cause.space, cause.begin, cause.end)
+        message = f"{self.op(cause.instr_b)} reads {span}, which nothing has written on {self.core_name(cause.core_b)}"
+        buffer = self.buffer_at(cause.core_b, cause.space, cause.begin)
+        places = (self.place(cause.instr_b, f"reads {span}"), *([buffer] if buffer else []))
+        return self._make("uninitialised-read", message, cause, places)
+
+    def _missing_clean(self, cause: Cause) -> Finding:
+        span = self.span(cause.space, cause.begin, cause.end)
+        does = _DOING[cause.hazard][1]
+        message = (
+            f"{self.op(cause.instr_a)} wrote {span} into the scalar cache of {self.core_name(cause.core_a)}, and "
+            f"{self.op(cause.instr_b)} {does} it in GM before the cache line was written back"
+        )
+        places = (self.place(cause.instr_a, f"writes {span}"), self.place(cause.instr_b, f"{does} {span}"))
+        return self._make("missing-cache-clean", message, cause, places)
+
+    def _stale_read(self, cause: Cause) -> Finding:
+        span = self.span(cause.space, cause.begin, cause.end)
+        message = (
+            f"{self.op(cause.instr_b)} reads {span} from the scalar cache of {self.core_name(cause.core_b)}, where it still has the value from "
+            f"before {self.op(cause.instr_a)} changed it in GM"
+        )
+        cure = "call DataCacheCleanAndInvalid on this address before reading it again"
+        places = (self.place(cause.instr_a, f"writes {span}"), self.place(cause.instr_b, f"reads {span}"))
+        return self._make("missing-cache-clean", message, cause, places, cure)
+
+    def _shared_line(self, cause: Cause) -> Finding:
+        span = self.span(cause.space, cause.begin, cause.end)
+        message = f"{self.core_name(cause.core_a)} and {self.core_name(cause.core_b)} write different bytes of the 64-byte cache line around {span}"
+        places = (self.place(cause.instr_a, "writes the same line"), self.place(cause.instr_b, f"writes {span}"))
+        return self._make("cores-share-cache-line", message, cause, places)
+
+    def _dirty_at_end(self, cause: Cause) -> Finding:
+        message = f"{self.op(cause.instr_a)} wrote to GM through the scalar cache, and the kernel ends without writing the line back"
+        return self._make(
+            "missing-cache-clean", message, cause, (self.place(cause.instr_a, "writes GM"),), severity="warning"
+        )
+
+    def _event(self, instr: int) -> tuple[str, int]:
+        work = int(self.trace.instrs[instr]["work"])
+        return f"{PIPES[work >> 16 & 0xFF]}_{PIPES[work >> 8 & 0xFF]}", work & 0xFF
+
+    def _flag_never_waited(self, cause: Cause) -> Finding:
+        event, number = self._event(cause.instr_a)
+        by = "EnQue or FreeTensor sets" if cause.detail else "SetFlag sets"
+        message = (
+            f"{by} {event} event {number}, and the kernel ends without a WaitFlag for it: the next kernel finds it set"
+        )
+        return self._make("flag-never-waited", message, cause, (self.place(cause.instr_a, f"sets {event}"),))
+
+    def _event_id_collision(self, cause: Cause) -> Finding:
+        event, number = self._event(cause.instr_a)
+        message = (
+            f"{event} event {number} is used by a queue and by a SetFlag/WaitFlag with a fixed id at the same time"
+        )
+        places = (
+            self.place(cause.instr_a, f"sets {event} {number}"),
+            self.place(cause.instr_b, f"uses {event} {number}"),
+        )
+        return self._make("event-id-collision", message, cause, places)
+
+    def _barrier_use(self, cause: Cause) -> Finding | None:
+        pairs = [(f, t) for f in range(8) for t in range(8) if cause.detail >> (f * 8 + t) & 1]
+        place = (self.place(cause.instr_a, "waits for every pipe"),)
+        if not pairs:
+            message = "this PipeBarrier<PIPE_ALL> orders nothing that is not ordered without it"
+            return self._make("barrier-without-effect", message, cause, place)
+        if len(pairs) > 1 or pairs[0][0] == 7:
+            return None
+        one, two = PIPES[pairs[0][0]], PIPES[pairs[0][1]]
+        enough = f"PipeBarrier<PIPE_{one}>()" if one == two else f"SetFlag/WaitFlag<HardEvent::{one}_{two}>"
+        message = f"this PipeBarrier<PIPE_ALL> stops every pipe, but only {two} has to wait for {one}"
+        return self._make("barrier-too-coarse", message, cause, place, f"use {enough} instead")
+
+    def _cross_overflow(self, cause: Cause) -> Finding:
+        message = f"flag {cause.detail} of {self.core_name(cause.core_b)} is set 16 times without a wait; its counter ends at 15"
+        return self._make(
+            "cross-flag-overflow", message, cause, (self.place(cause.instr_a, f"sets flag {cause.detail}"),)
+        )
+
+    def _cross_never_waited(self, cause: Cause) -> Finding:
+        message = f"flag {cause.detail} of {self.core_name(cause.core_b)} is still set at the end of the kernel: a CrossCoreWaitFlag is missing"
+        return self._make(
+            "cross-flag-never-waited", message, cause, (self.place(cause.instr_a, f"sets flag {cause.detail}"),)
+        )
