@@ -7,7 +7,7 @@ namespace toprope {
 
 enum class CoreType : uint8_t { aiv, aic, coupled };
 inline constexpr int kSpaces = static_cast<int>(Space::count);
-inline constexpr int kEventTypes = 40, kEventIds = 8, kCrossFlags = 16;
+inline constexpr int kEventTypes = 40, kEventIds = 8, kCrossFlags = 16, kCrossModes = 3;
 
 struct GmBuffer {
     uint8_t* host;
@@ -39,7 +39,8 @@ struct Core {
     uint64_t registers[16] = {};          // special registers by number of their owner header
     void* pipe = nullptr;                 // AscendC::TPipe*
     uint8_t flag[kEventTypes][kEventIds] = {};
-    uint8_t cross_flag[kCrossFlags] = {};
+    uint8_t cross_flag[kCrossFlags] = {};                     // CrossCoreWaitFlag counts down
+    uint8_t cross_reported[kCrossModes][kCrossFlags] = {};    // CrossCoreSetFlag of this core that its group has not completed yet
     uint32_t last_gm = 0;                 // GM buffer found last
     Site last_site = {"", 0};
     Column<Instr> instrs;
@@ -93,6 +94,9 @@ inline void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64
     self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
     ++instr.accesses;
 }
+
+// Combines `bytes` with GM as the running core's atomic mode says (SetAtomicAdd, ...); the element type rounds.
+void accumulate(uint8_t* gm, const uint8_t* from, uint64_t bytes);
 
 // The trace address of a GM pointer, or 0 after a report when [address, address+bytes) is not inside one buffer.
 uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes);

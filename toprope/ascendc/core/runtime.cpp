@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <new>
 
-#include "machine.h"
+#include "cube.h"
 
 namespace toprope {
 
@@ -53,7 +53,7 @@ uint32_t site_index(Site site) {
 uint16_t register_op(const Op& op) {
     op_copies.push(&op);
     for (uint64_t i = 0; i < ops.size; ++i)  // the AIC and AIV builds of a kernel declare the same operations
-        if (std::strcmp(ops.data[i]->name, op.name) == 0 && ops.data[i]->kind == op.kind) return static_cast<uint16_t>(i);
+        if (std::strcmp(ops.data[i]->name, op.name) == 0 && std::strcmp(ops.data[i]->cost, op.cost) == 0 && ops.data[i]->kind == op.kind) return static_cast<uint16_t>(i);
     ops.push(&op);
     return static_cast<uint16_t>(ops.size - 1);
 }
@@ -348,6 +348,49 @@ void float_to_half_n(uint16_t* out, const float* in, size_t n) {
 }
 #endif
 
+// ---- the cube's inner loop ----------------------------------------------------------------------------------------------
+
+template <typename V, typename T>
+static inline void block_product(T* c, const T* a, uint32_t a_row, const T* b, uint32_t k, bool accumulate) {
+    V acc[16];
+    for (int r = 0; r < 16; ++r) {
+        if (accumulate) std::memcpy(&acc[r], c + r * 16, sizeof(V));
+        else acc[r] = V{};
+    }
+    for (uint32_t i = 0; i < k; ++i) {
+        V row;
+        std::memcpy(&row, b + i * 16, sizeof(V));
+        for (int r = 0; r < 16; ++r) acc[r] += a[static_cast<size_t>(r) * a_row + i] * row;
+    }
+    for (int r = 0; r < 16; ++r) std::memcpy(c + r * 16, &acc[r], sizeof(V));
+}
+typedef float V16f __attribute__((vector_size(64)));
+typedef uint32_t V16u __attribute__((vector_size(64)));
+
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("fp-contract=fast", "unroll-loops")))
+#endif
+void cube_block(float* c, const float* a, uint32_t a_row, const float* b, uint32_t k, bool accumulate) {
+    block_product<V16f>(c, a, a_row, b, k, accumulate);
+}
+void cube_block(int32_t* c, const int32_t* a, uint32_t a_row, const int32_t* b, uint32_t k, bool accumulate) {
+    // Unsigned: an overflowing sum wraps, as the accumulator does.
+    block_product<V16u>(reinterpret_cast<uint32_t*>(c), reinterpret_cast<const uint32_t*>(a), a_row, reinterpret_cast<const uint32_t*>(b), k, accumulate);
+}
+
+float* cube_scratch(int operand, size_t elements) {
+    static float* memory[3] = {nullptr, nullptr, nullptr};
+    static size_t size[3] = {0, 0, 0};
+    if (elements > size[operand]) {
+        std::free(memory[operand]);
+        memory[operand] = static_cast<float*>(std::aligned_alloc(64, (elements * sizeof(float) + 63) / 64 * 64));
+        size[operand] = elements;
+    }
+    return memory[operand];
+}
+
+#include "accumulate.h"
+
 }  // namespace toprope
 
 // ---- the C interface that toprope/native.py calls -----------------------------------------------------------------------
@@ -466,3 +509,5 @@ const Report* toprope_reports() { return reports.data; }
 uint64_t toprope_buffer_count() { return buffers.size; }
 const Buffer* toprope_buffers() { return buffers.data; }
 }
+
+#include "vector.cpp"

@@ -1,13 +1,17 @@
-// The vector unit: which lanes an instruction touches, how operands are laid out, and the loops that compute.
-// Every vector operation is require -> record -> run, with the footprint written once (touch_lanes).
+// The vector unit: which lanes an instruction touches, how its operands lie in UB, and the one call that checks, records and runs it.
+// Everything that does not depend on element types is compiled once, in vector.cpp; a kernel only compiles the loops it uses.
 // Source of the rules: reference pages "SIMD计算说明" (mask, continuous, high-dimensional) and 通用说明和约束 (alignment, overlap).
 #pragma once
+
+#include <utility>
 
 #include "queue.h"
 
 namespace toprope {
 
 inline constexpr uint32_t kBlockBytes = 32, kRepeatBytes = 256;
+
+// ---- lanes ---------------------------------------------------------------------------------------------------------------
 
 // The lanes of one instruction: `repeats` rounds of `width` lanes, of which the first `active` (or the set bits) take part;
 // the last round may have fewer (`tail`).
@@ -23,178 +27,109 @@ struct Lanes {
 
 // Lanes per repeat when the widest operand has elements of `bytes`.
 constexpr uint32_t lane_width(uint32_t bytes) { return kRepeatBytes / bytes; }
+template <typename... T> inline constexpr uint32_t kLaneWidth = [] {
+    uint32_t widest = 1;
+    ((widest = sizeof(T) > widest ? sizeof(T) : widest), ...);
+    return lane_width(widest);
+}();
 
-inline Lanes count_lanes(uint32_t width, uint64_t count) {
-    Lanes l;
-    if (count == 0) return l;
-    l.width = l.active = width;
-    l.repeats = static_cast<uint32_t>((count + width - 1) / width);
-    l.tail = static_cast<uint32_t>(count - uint64_t{l.repeats - 1} * width);
-    return l;
-}
-
+Lanes count_lanes(uint32_t width, uint64_t count);
 // From the mask registers. Counter mode: the low register holds the element count and the repeat argument is ignored.
-inline Lanes mask_lanes(uint32_t width, uint32_t repeats) {
-    const VectorState& v = self->vector;
-    if (v.counter) return count_lanes(width, v.mask_low & 0xffffffffu);
-    Lanes l;
-    l.repeats = repeats;
-    l.width = width;
-    l.bits[0] = v.mask_low;
-    l.bits[1] = width > 64 ? v.mask_high : 0;
-    if (width < 64) l.bits[0] &= (1ull << width) - 1;
-    const uint64_t low = l.bits[0], high = l.bits[1];
-    // A run of ones from lane 0 is by far the most common mask and needs no bit tests.
-    const bool low_run = (low & (low + 1)) == 0, high_run = (high & (high + 1)) == 0;
-    if (low_run && high_run && (high == 0 || low == ~0ull)) {
-        l.active = static_cast<uint32_t>(__builtin_popcountll(low) + __builtin_popcountll(high));
-        if (width > 128) l.active = width;  // 8-bit lanes: the 128 mask bits cannot select single lanes of 256
-        l.tail = l.active;
-    } else {
-        l.bitmap = true;
-        l.active = l.tail = width;
-    }
-    return l;
-}
+Lanes mask_lanes(uint32_t width, uint32_t repeats);
 
-inline void set_contiguous_mask(uint64_t active) {
-    VectorState& v = self->vector;
-    if (v.counter) {
-        v.mask_low = active;
-        v.mask_high = 0;
-        return;
-    }
-    v.mask_low = active >= 64 ? ~0ull : (1ull << active) - 1;
-    v.mask_high = active >= 128 ? ~0ull : (active > 64 ? (1ull << (active - 64)) - 1 : 0);
-}
-
+void set_contiguous_mask(uint64_t active);
 inline void set_bit_mask(uint64_t high, uint64_t low) {
     self->vector.mask_low = low;
     self->vector.mask_high = high;
 }
 
-// Where an operand's elements are: lane j of repeat r is at r*repeat_stride blocks + (j / per_block)*block_stride blocks + j % per_block.
+// The three ways in which a call names its lanes. The count form works in counter mode and leaves normal mode and a full mask behind,
+// as the page "掩码" says; the mask forms leave the mask that they set.
+inline Lanes count_form(uint32_t width, uint32_t count) {
+    self->vector = VectorState{};
+    return count_lanes(width, count);
+}
+uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site);
+template <bool isSetMask> Lanes mask_form(const Op& op, uint32_t width, uint64_t mask, uint32_t repeats, Site site) {
+    if (isSetMask) set_contiguous_mask(mask);
+    return mask_lanes(width, checked_repeats(op, repeats, site));
+}
+template <bool isSetMask> Lanes mask_form(const Op& op, uint32_t width, const uint64_t* mask, uint32_t repeats, Site site) {
+    if (isSetMask) set_bit_mask(width > 64 ? mask[1] : 0, mask[0]);
+    return mask_lanes(width, checked_repeats(op, repeats, site));
+}
+
+// Special registers of the vector unit, as numbers in Core::registers.
+inline constexpr int kRegCmpMask = 11 /* and 12 */, kRegDeqScale = 13, kRegSaturate = 14;
+
+// ---- operands ------------------------------------------------------------------------------------------------------------
+
+// Where an operand's lanes are: lane j of repeat r is at r*repeat_stride blocks + (j / block_lanes)*block_stride blocks + block_offset
+// bytes + j % block_lanes elements. Strides are in 32-byte blocks and are the operand's own.
+struct Layout {
+    uint8_t* host;
+    uint32_t address;
+    uint32_t block_stride, repeat_stride;
+    uint8_t element_bits;
+    uint8_t block_offset = 0;
+    uint16_t block_lanes = 0;  // 0: as many as fit
+    uint32_t per_block() const { return block_lanes != 0 ? block_lanes : kBlockBytes * 8 / element_bits; }
+    uint32_t bytes_of(uint32_t lanes) const { return lanes * element_bits / 8; }
+    uint64_t offset(uint32_t repeat, uint32_t lane) const {
+        return (uint64_t{repeat} * repeat_stride + uint64_t{lane / per_block()} * block_stride) * kBlockBytes + block_offset + bytes_of(lane % per_block());
+    }
+    // One contiguous array over the whole instruction?
+    bool flat(const Lanes& l) const {
+        if (l.bitmap || block_lanes != 0 || (block_stride != 1 && l.active > per_block())) return false;
+        return l.repeats == 1 || (l.active == l.width && repeat_stride * kBlockBytes == bytes_of(l.width));
+    }
+};
+
 template <typename T> struct Operand {
     using Element = T;
     uint8_t* host;
     uint32_t address;
     uint32_t block_stride, repeat_stride;  // in 32-byte blocks
     static constexpr uint32_t kPerBlock = kBlockBytes / sizeof(T);
-    T* at(uint32_t repeat, uint32_t lane) const {
-        return reinterpret_cast<T*>(host + (uint64_t{repeat} * repeat_stride + uint64_t{lane / kPerBlock} * block_stride) * kBlockBytes) + lane % kPerBlock;
-    }
-    // One contiguous array over the whole instruction?
-    bool flat(const Lanes& l) const {
-        if (l.bitmap || (block_stride != 1 && l.active > kPerBlock)) return false;
-        return l.repeats == 1 || (l.active == l.width && repeat_stride * kBlockBytes == l.width * sizeof(T));
-    }
+    Layout layout() const { return {host, address, block_stride, repeat_stride, kElementBits<T>}; }
+    operator Layout() const { return layout(); }
+    T* at(uint32_t repeat, uint32_t lane) const { return reinterpret_cast<T*>(host + layout().offset(repeat, lane)); }
+    bool flat(const Lanes& l) const { return layout().flat(l); }
 };
 
 // Bytes from the operand's first element to the end of the last one it touches.
-template <typename T> uint64_t span_bytes(const Operand<T>& o, const Lanes& l) {
-    const auto end_in = [&](uint32_t active) -> uint64_t {
-        if (active == 0) return 0;
-        const uint32_t last = active - 1;
-        return uint64_t{last / Operand<T>::kPerBlock} * o.block_stride * kBlockBytes + (last % Operand<T>::kPerBlock + 1) * sizeof(T);
-    };
-    uint32_t active = l.active;
-    if (l.bitmap)
-        while (active > 0 && !l.bit(active - 1)) --active;
-    const uint64_t stride = uint64_t{o.repeat_stride} * kBlockBytes;
-    uint64_t end = (l.repeats - 1) * stride + end_in(l.bitmap ? active : l.tail);
-    if (l.repeats > 1) {
-        const uint64_t previous = (l.repeats - 2) * stride + end_in(active);
-        if (previous > end) end = previous;
-    }
-    return end;
-}
+uint64_t span_bytes(const Layout& o, const Lanes& l);
+void touch_lanes(Instr& instr, Mode mode, const Layout& o, const Lanes& l);
 
-// One run of lanes [begin, end) in every one of `repeats` repeats.
-template <typename T>
-void touch_run(Instr& instr, Mode mode, const Operand<T>& o, uint32_t first_repeat, uint32_t repeats, uint32_t begin, uint32_t end, bool masked) {
-    constexpr uint32_t kPer = Operand<T>::kPerBlock;
-    const int64_t repeat_stride = int64_t{o.repeat_stride} * kBlockBytes;
-    const uint64_t base = o.address + uint64_t{first_repeat} * o.repeat_stride * kBlockBytes;
-    const auto put = [&](uint64_t address, uint64_t row_bytes, uint32_t rows) {
-        const bool outer = repeats > 1 && rows > 1;
-        const int64_t block_stride = int64_t{o.block_stride} * kBlockBytes;
-        touch(instr, Space::ub, mode, address, row_bytes, rows > 1 ? rows : repeats, rows > 1 ? block_stride : repeat_stride, outer, masked);
-        if (outer) touch(instr, Space::ub, mode, 0, 0, repeats, repeat_stride, false, masked);
-    };
-    if (o.block_stride == 1 || (begin / kPer == (end - 1) / kPer)) {
-        put(base + uint64_t{begin / kPer} * o.block_stride * kBlockBytes + (begin % kPer) * sizeof(T), (end - begin) * sizeof(T), 1);
-        return;
-    }
-    const uint32_t full = (end - begin) / kPer;
-    if (full > 0) put(base + uint64_t{begin / kPer} * o.block_stride * kBlockBytes, kBlockBytes, full);
-    if ((end - begin) % kPer != 0)
-        put(base + uint64_t{begin / kPer + full} * o.block_stride * kBlockBytes, (end - begin) % kPer * sizeof(T), 1);
-}
-
-template <typename T> void touch_lanes(Instr& instr, Mode mode, const Operand<T>& o, const Lanes& l) {
-    if (l.empty()) return;
-    if (o.flat(l)) {
-        touch(instr, Space::ub, mode, o.address, l.total() * sizeof(T));
-        return;
-    }
-    if (!l.bitmap) {
-        const uint32_t full = l.tail == l.active ? l.repeats : l.repeats - 1;
-        if (full > 0 && l.active > 0) touch_run(instr, mode, o, 0, full, 0, l.active, false);
-        if (full < l.repeats && l.tail > 0) touch_run(instr, mode, o, full, 1, 0, l.tail, false);
-        return;
-    }
-    // Exact runs while they are few; then the range that covers them, marked as masked.
-    uint32_t runs = 0, begin = 0, first = l.width, last = 0;
-    for (uint32_t lane = 0; lane < l.width; ++lane)
-        if (l.bit(lane)) {
-            if (lane == 0 || !l.bit(lane - 1)) ++runs;
-            if (first == l.width) first = lane;
-            last = lane + 1;
-        }
-    if (runs > 4) return touch_run(instr, mode, o, 0, l.repeats, first, last, true);
-    for (uint32_t lane = 0; lane <= l.width; ++lane) {
-        const bool on = lane < l.width && l.bit(lane), before = lane > 0 && l.bit(lane - 1);
-        if (on && !before) begin = lane;
-        if (!on && before) touch_run(instr, mode, o, 0, l.repeats, begin, lane, false);
-    }
-}
-
-// ---- require -------------------------------------------------------------------------------------------------------------
-
-inline constexpr uint64_t kNoLimit = ~0ull;
+// What the checks need to know of a LocalTensor, whatever its element type.
+struct View {
+    Space space;
+    bool live;
+    uint32_t address, bytes;
+    const BufferSlot* slot;
+};
+template <typename T> View view_of(const AscendC::LocalTensor<T>& t) { return {t.space(), t.live(), t.address(), t.length_bytes(), t.slot()}; }
 
 // An on-chip operand must be alive, aligned and inside its tensor, buffer and memory. False: the instruction cannot be executed.
-template <typename T>
-bool require_operand(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, uint64_t span, uint32_t alignment, Site site) {
-    const Space space = t.space();
-    const uint64_t end = uint64_t{t.address()} + span;
-    if (TOPROPE_UNLIKELY(!t.live())) report("use-after-free", site, &op, "%s: %s was given back with FreeTensor before this call", op.name, role);
-    if (TOPROPE_UNLIKELY(t.address() % alignment != 0))
-        report("misaligned-address", site, &op, "%s: %s starts at %s byte %u, which is not a multiple of %u", op.name, role, kSpaceNames[static_cast<int>(space)], t.address(), alignment);
-    if (TOPROPE_UNLIKELY(end > self->bytes[static_cast<int>(space)])) {
-        report("on-chip-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but %s has %u bytes", op.name, role, kSpaceNames[static_cast<int>(space)], t.address(),
-               static_cast<unsigned long long>(end), kSpaceNames[static_cast<int>(space)], self->bytes[static_cast<int>(space)]);
-        return false;
-    }
-    const BufferSlot* slot = t.slot();
-    if (TOPROPE_UNLIKELY(slot != nullptr && end > uint64_t{slot->address} + slot->bytes))
-        report("buffer-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but its buffer is [%u:%u]: %llu bytes too many", op.name, role, kSpaceNames[static_cast<int>(space)],
-               t.address(), static_cast<unsigned long long>(end), slot->address, slot->address + slot->bytes, static_cast<unsigned long long>(end - slot->address - slot->bytes));
-    else if (TOPROPE_UNLIKELY(t.length_bytes() != 0 && span > t.length_bytes()))
-        warn("tensor-out-of-bounds", site, &op, "%s: %s uses %llu bytes of a tensor of %u", op.name, role, static_cast<unsigned long long>(span), t.length_bytes());
-    return true;
-}
+bool require_view(const Op& op, const char* role, const View& v, uint64_t span, uint32_t alignment, Site site);
+bool require_vector_view(const Op& op, const char* role, const View& v, uint64_t span, uint32_t alignment, Site site);
 
 template <typename T>
+bool require_operand(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, uint64_t span, uint32_t alignment, Site site) {
+    return require_view(op, role, view_of(t), span, alignment, site);
+}
+template <typename T>
 bool require_vector_operand(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, const Operand<T>& o, const Lanes& l, Site site) {
-    if (TOPROPE_UNLIKELY(t.space() != Space::ub)) {
-        report("wrong-position", site, &op, "%s: %s is in %s; vector instructions work on UB (VECIN, VECOUT, VECCALC)", op.name, role, kSpaceNames[static_cast<int>(t.space())]);
-        return false;
-    }
-    return require_operand(op, role, t, l.empty() ? 0 : span_bytes(o, l), kBlockBytes, site);
+    return require_vector_view(op, role, view_of(t), l.empty() ? 0 : span_bytes(o, l), kBlockBytes, site);
 }
 
 // ---- run -----------------------------------------------------------------------------------------------------------------
+
+// Computes n lanes that lie next to each other in every operand; `first` is the number of the first of them (repeat * width).
+using Body = void (*)(const void* context, void* dst, const void* const* src, size_t n, uint64_t first);
+
+// Brings the lanes of every repeat together, calls `body`, and puts the result where it belongs. `exact` keeps overlapping operands apart.
+void run_rows(const Lanes& l, Body body, const void* context, const Layout* dst, const Layout* src, uint32_t sources, bool exact = false);
 
 // Lanes of 16-bit floats compute in float: convert a chunk, apply, convert back.
 inline constexpr size_t kChunk = 256;
@@ -213,14 +148,15 @@ template <typename T> void store_lanes(T* out, const Lane<T>* in, size_t n) {
 
 // A source chunk as lanes: converted if its elements are 16-bit floats, used in place otherwise.
 template <typename T> struct LaneChunk {
-    Lane<T> values[kChunk];
+    Lane<T> values[is_float16<T> ? kChunk : 1];
     const Lane<T>* load(const T* in, size_t n) {
+        if constexpr (!is_float16<T>) return in;
         load_lanes<T>(values, in, n);
         return values;
     }
 };
 
-template <typename F, typename D, typename... S> void map_flat(F f, D* dst, size_t n, const S*... src) {
+template <typename F, typename D, typename... S> void map_flat(const F& f, D* dst, size_t n, const S*... src) {
     if constexpr (!is_float16<D> && !(is_float16<S> || ...)) {
         TOPROPE_IVDEP
         for (size_t i = 0; i < n; ++i) dst[i] = static_cast<D>(f(src[i]...));
@@ -238,29 +174,97 @@ template <typename F, typename D, typename... S> void map_flat(F f, D* dst, size
     }
 }
 
-// dst = f(src...) on every lane, in the order of the hardware: repeat by repeat.
+template <typename F, typename D, typename... S> struct MapBody {
+    template <size_t... I> static void apply(const F& f, D* dst, const void* const* src, size_t n, std::index_sequence<I...>) {
+        map_flat(f, dst, n, static_cast<const S*>(src[I])...);
+    }
+    static void run(const void* f, void* dst, const void* const* src, size_t n, uint64_t) {
+        apply(*static_cast<const F*>(f), static_cast<D*>(dst), src, n, std::index_sequence_for<S...>{});
+    }
+};
+
+// dst = f(src...) on every lane, in the order of the hardware: repeat by repeat. For code that checks and records by itself.
 template <typename F, typename D, typename... S> void run_lanes(const Lanes& l, F f, const Operand<D>& d, const Operand<S>&... s) {
     if (!self->execute || l.empty()) return;
-    if (d.flat(l) && (s.flat(l) && ...)) {
-        map_flat(f, d.at(0, 0), l.total(), static_cast<const S*>(s.at(0, 0))...);
-        return;
+    const Layout dst = d, src[] = {s..., d};
+    run_rows(l, MapBody<F, D, S...>::run, &f, &dst, src, sizeof...(S));
+}
+
+// ---- the whole instruction -----------------------------------------------------------------------------------------------
+
+// An operand of a vector instruction. `range_bytes` != 0: not lanes but that many bytes from the tensor's start (bit masks, tables).
+struct VectorOperand {
+    const char* role;
+    View view;
+    Layout layout;
+    Dtype dtype;
+    uint32_t range_bytes;
+};
+template <typename T>
+VectorOperand lane_operand(const char* role, const AscendC::LocalTensor<T>& t, uint32_t block_stride = 1, uint32_t repeat_stride = 8) {
+    return {role, view_of(t), {t.host(), t.address(), block_stride, repeat_stride, kElementBits<T>}, dtype_of<T>, 0};
+}
+template <typename T> VectorOperand range_operand(const char* role, const AscendC::LocalTensor<T>& t, uint32_t bytes) {
+    return {role, view_of(t), {t.host(), t.address(), 1, 8, kElementBits<T>}, dtype_of<T>, bytes};
+}
+// Repeat stride (blocks) of a contiguous operand with T elements in an instruction of `width` lanes.
+template <typename T> constexpr uint32_t packed_stride(uint32_t width) { return width * kElementBits<T> / 8 / kBlockBytes; }
+
+enum class Overlap : uint8_t { whole, accumulate };  // accumulate: dst may be the next repeat's src1 (Add, Sub, Mul, Max, Min, AddRelu, SubRelu)
+
+struct VectorCall {
+    const Op& op;
+    Site site;
+    Lanes lanes;
+    VectorOperand dst;
+    VectorOperand src[4];
+    uint32_t sources;
+    Body body;
+    const void* context;
+    Overlap overlap = Overlap::whole;
+    bool saturate = false;  // a 16-bit float result: infinity becomes the largest number, NaN becomes 0
+};
+// require, record + touch, run.
+void vector_call(const VectorCall& call);
+
+// A2/A3 run kernels in Inf/NaN mode unless SetSaturationFlag asks otherwise; 310P and 910 only know saturation.
+inline bool saturates() { return __NPU_ARCH__ != 2201 || self->registers[kRegSaturate] != 0; }
+
+// The usual instruction: dst = f(src...) with one functor call per lane.
+template <typename F, typename D, typename... S> struct LaneOp {
+    template <typename... Sources>
+    static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst, const Sources&... src) {
+        vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, overlap, is_float16<D> && saturates()});
     }
-    constexpr uint32_t step = [] {
-        uint32_t m = Operand<D>::kPerBlock;
-        ((m = Operand<S>::kPerBlock < m ? Operand<S>::kPerBlock : m), ...);
-        return m;
-    }();
-    for (uint32_t r = 0; r < l.repeats; ++r) {
-        const uint32_t active = l.active_in(r);
-        for (uint32_t lane = 0; lane < active; lane += step) {
-            if (!l.bitmap) {
-                map_flat(f, d.at(r, lane), active - lane < step ? active - lane : step, static_cast<const S*>(s.at(r, lane))...);
-                continue;
-            }
-            for (uint32_t j = lane; j < lane + step && j < active; ++j)
-                if (l.bit(j)) map_flat(f, d.at(r, j), 1, static_cast<const S*>(s.at(r, j))...);
-        }
+};
+
+// Rounds a float lane to what T holds, for operations that round twice.
+template <typename T> inline float lane_round(float x) {
+    if constexpr (std::is_same_v<T, half>) {
+        const uint32_t bits = float_bits(x), sign = bits & 0x80000000u, magnitude = bits & 0x7fffffffu;
+        uint32_t exponent = magnitude & 0x7f800000u;
+        exponent = exponent < 0x38800000u ? 0x38800000u : exponent;  // halves below 2^-14 share one spacing
+        exponent = exponent > 0x47000000u ? 0x47000000u : exponent;
+        // Adding 1.5 * 2^13 * 2^e leaves exactly the half's bits.
+        const float shift = bits_float((exponent + 0x06800000u) | 0x400000u);
+        const uint32_t rounded = float_bits((bits_float(magnitude) + shift) - shift);
+        const uint32_t big = magnitude > 0x7f800000u ? magnitude : 0x7f800000u;
+        return bits_float(sign | (magnitude >= 0x477ff000u ? big : rounded));
+    } else {
+        return x;
     }
 }
 
 }  // namespace toprope
+
+#define TOPROPE_UNPACK(...) __VA_ARGS__
+// The sentence for a dtype that the chip lacks.
+#define TOPROPE_REQUIRE_DTYPE(Name, T, dtypes) \
+    static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)")
+// A function that only other chips have: the name exists, calling it is a sentence instead of a page of overload candidates.
+#define TOPROPE_ABSENT(Name, where)                                                                       \
+    namespace AscendC {                                                                                   \
+    template <typename T, typename... Rest> void Name(const LocalTensor<T>&, const Rest&...) {            \
+        static_assert(sizeof(T) == 0, #Name ": this chip has no " #Name "; it exists on " where " only"); \
+    }                                                                                                     \
+    }

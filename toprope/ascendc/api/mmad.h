@@ -1,0 +1,158 @@
+// Matrix multiply-add on the cube. Pages: Mmad, GEMV, UnitFlag, HF32, K-方向对齐约束.
+#pragma once
+
+#include "../core/cube.h"
+
+namespace AscendC {
+
+struct MmadParams {
+    uint16_t m = 0, n = 0, k = 0;
+    bool isBias = false;
+    int32_t fmOffset = 0;
+    bool enSsparse = false, enWinogradA = false, enWinogradB = false;
+    int8_t unitFlag = 0;
+    bool kDirectionAlign = false;
+    bool cmatrixSource = false, cmatrixInitVal = true;
+    MmadParams() = default;
+    MmadParams(uint16_t m_, uint16_t n_, uint16_t k_, bool bias, int32_t offset, bool sparse, bool winograd_a, bool winograd_b)
+        : m(m_), n(n_), k(k_), isBias(bias), fmOffset(offset), enSsparse(sparse), enWinogradA(winograd_a), enWinogradB(winograd_b) {}
+    MmadParams(uint16_t m_, uint16_t n_, uint16_t k_, int8_t unit, bool source, bool init)
+        : m(m_), n(n_), k(k_), unitFlag(unit), cmatrixSource(source), cmatrixInitVal(init) {}
+};
+
+}  // namespace AscendC
+
+namespace toprope {
+
+inline constexpr Op kOpMmad{"Mmad", Pipe::m, Kind::compute, "mmad"};
+inline constexpr uint16_t kCubeLimit = 4095;
+// Flags in the arg column of an Mmad, from bit 8: starts a new sum, takes the bias table, unit flag on.
+inline constexpr uint32_t kMmadInit = 1u << 8, kMmadBias = 1u << 9, kMmadUnitFlag = 1u << 10;
+
+template <typename T, typename U, typename S> constexpr bool mmad_types() {
+    using AscendC::int4b_t;
+    if constexpr (std::is_same_v<T, float>) return std::is_same_v<U, S> && is_one_of<U, half, bfloat16_t, float>;
+    if constexpr (std::is_same_v<T, int32_t>) return (std::is_same_v<U, S> && is_one_of<U, int8_t, int4b_t>) || (__NPU_ARCH__ != 2201 && is_one_of<U, uint8_t, int8_t> && is_one_of<S, uint8_t, int8_t>);
+    return __NPU_ARCH__ != 2201 && is_one_of<T, half> && std::is_same_v<U, half> && std::is_same_v<S, half>;
+}
+
+// Where the product's operands lie, in fractals.
+struct MmadShape {
+    uint32_t m, k, n, mf, kf, nf, k0;
+    bool gemv;
+    template <typename U> static MmadShape of(const AscendC::MmadParams& p) {
+        MmadShape s{p.m, p.k, p.n, ceil_div(p.m, 16), ceil_div(p.k, kK0<U>), ceil_div(p.n, 16), kK0<U>, p.m == 1};
+        if (p.kDirectionAlign && s.k0 == 8) s.kf = ceil_div(p.k, 16) * 2;
+        return s;
+    }
+};
+
+// A as floats (or int32): [mf][16][kf*k0], rows beyond m are zero. With one row the hardware reads A as a plain vector (GEMV).
+template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
+    auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * 16 * s.kf * s.k0));
+    const uint32_t row = s.kf * s.k0;
+    for (uint32_t i = 0; i < s.mf * 16; ++i) {
+        if (i >= s.m) {
+            std::memset(static_cast<void*>(out + size_t{i} * row), 0, row * sizeof(Acc));
+            continue;
+        }
+        for (uint32_t f = 0; f < s.kf; ++f) {
+            const uint64_t at = s.gemv ? uint64_t{f} * s.k0 : (uint64_t{i / 16} * s.kf + f) * 16 * s.k0 + i % 16 * s.k0;
+            cube_elements<Acc, U>(out + size_t{i} * row + f * s.k0, a, at, s.k0);
+        }
+    }
+    return out;
+}
+
+// B as floats (or int32): [nf][kf*k0][16].
+template <typename Acc, typename S> const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
+    auto* out = reinterpret_cast<Acc*>(cube_scratch(1, size_t{s.nf} * 16 * s.kf * s.k0));
+    Acc column[64];
+    for (uint32_t f = 0; f < s.kf; ++f)
+        for (uint32_t j = 0; j < s.nf * 16; ++j) {
+            cube_elements<Acc, S>(column, b, (uint64_t{f} * s.nf + j / 16) * 16 * s.k0 + j % 16 * s.k0, s.k0);
+            Acc* to = out + (size_t{j / 16} * s.kf + f) * s.k0 * 16 + j % 16;
+            for (uint32_t i = 0; i < s.k0; ++i) to[i * 16] = column[i];
+        }
+    return out;
+}
+
+template <typename U, typename S, typename Acc>
+void mmad_run(Acc* c, const uint8_t* a, const uint8_t* b, const Acc* bias, const MmadShape& s, bool accumulate) {
+    const Acc* left = mmad_left<Acc, U>(a, s);
+    const Acc* right = mmad_right<Acc, S>(b, s);
+    const uint32_t row = s.kf * s.k0;
+    for (uint32_t j = 0; j < s.nf; ++j)
+        for (uint32_t i = 0; i < s.mf; ++i) {
+            Acc* block = c + (size_t{j} * s.mf + i) * 256;
+            if (bias != nullptr)
+                for (uint32_t e = 0; e < 256; ++e) block[e] = bias[j * 16 + e % 16];
+            cube_block(block, left + size_t{i} * 16 * row, row, right + size_t{j} * row * 16, s.k, accumulate || bias != nullptr);
+        }
+}
+
+template <typename T, typename U, typename S>
+void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter, const AscendC::LocalTensor<T>* bias,
+          const AscendC::MmadParams& p, Site site) {
+    using AscendC::TPosition;
+    static_assert(mmad_types<T, U, S>(), "Mmad: this chip does not multiply these element types into this result type (see `toprope api Mmad`)");
+    if (self->type == CoreType::aiv || p.m == 0 || p.n == 0 || p.k == 0) return;
+    if (p.m > kCubeLimit || p.n > kCubeLimit || p.k > kCubeLimit) {
+        report("mmad-size-limit", site, &kOpMmad, "Mmad: m=%u n=%u k=%u, each may be at most %u", p.m, p.n, p.k, kCubeLimit);
+        return;
+    }
+    const MmadShape s = MmadShape::of<U>(p);
+    const uint64_t a_bytes = s.gemv ? bytes_of<U>(s.k) : uint64_t{s.mf} * s.kf * kFractalBytes;
+    const uint64_t b_bytes = uint64_t{s.kf} * s.nf * kFractalBytes, c_bytes = uint64_t{s.mf} * s.nf * 256 * sizeof(T);
+    const bool from_table = bias != nullptr || (!p.cmatrixInitVal && p.cmatrixSource);
+    const bool accumulate = !from_table && !(p.cmatrixInitVal && !p.isBias);
+    if (dst.space() != Space::l0c || fm.space() != Space::l0a || filter.space() != Space::l0b) {
+        report("wrong-position", site, &kOpMmad, "Mmad: dst is in %s, fm in %s, filter in %s; they must be in L0C, L0A, L0B", kSpaceNames[static_cast<int>(dst.space())],
+               kSpaceNames[static_cast<int>(fm.space())], kSpaceNames[static_cast<int>(filter.space())]);
+        return;
+    }
+    if (!(require_operand(kOpMmad, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmad, "fm", fm, a_bytes, 512, site) & require_operand(kOpMmad, "filter", filter, b_bytes, 512, site))) return;
+    if (bias != nullptr && bias->space() == Space::bias && !require_operand(kOpMmad, "bias", *bias, uint64_t{s.nf} * 16 * sizeof(T), 64, site)) return;
+    const uint32_t flags = (accumulate ? 0 : kMmadInit) | (from_table ? kMmadBias : 0) | (p.unitFlag != 0 ? kMmadUnitFlag : 0);
+    Instr& instr = record(kOpMmad, site, s.mf * s.kf * s.nf, static_cast<uint32_t>(dtype_of<U>) | flags);
+    touch(instr, Space::l0a, Mode::read, fm.address(), a_bytes);
+    touch(instr, Space::l0b, Mode::read, filter.address(), b_bytes);
+    if (bias != nullptr) touch(instr, bias->space(), Mode::read, bias->address(), uint64_t{s.nf} * 16 * sizeof(T));
+    touch(instr, Space::l0c, accumulate ? Mode::update : Mode::write, dst.address(), c_bytes);
+    if (!self->execute) return;
+    if constexpr (std::is_same_v<T, half>) {  // 910/310P: the sum is kept in float and rounded once
+        const uint32_t count = s.mf * s.nf * 256;
+        float* wide = cube_scratch(2, count);
+        half_to_float_n(wide, reinterpret_cast<const uint16_t*>(dst.host()), count);
+        mmad_run<U, S, float>(wide, fm.host(), filter.host(), nullptr, s, accumulate);
+        float_to_half_n(reinterpret_cast<uint16_t*>(dst.host()), wide, count);
+    } else {
+        const T* table = bias != nullptr ? reinterpret_cast<const T*>(bias->host()) : (from_table ? reinterpret_cast<const T*>(self->memory[static_cast<int>(Space::bias)]) : nullptr);
+        mmad_run<U, S, T>(reinterpret_cast<T*>(dst.host()), fm.host(), filter.host(), table, s, accumulate);
+    }
+}
+
+}  // namespace toprope
+
+namespace AscendC {
+
+//: Mmad | dst (+)= fm x filter (+ bias) on the cube | half bfloat16_t float int8_t int4b_t | A2 A3 310P | Mmad
+template <typename T, typename U, typename S>
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const MmadParams& mmadParams, toprope::Site site = toprope::Site::here()) {
+    toprope::mmad<T, U, S>(dst, fm, filter, nullptr, mmadParams, site);
+}
+template <typename T, typename U, typename S, typename V>
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<V>& bias, const MmadParams& mmadParams,
+          toprope::Site site = toprope::Site::here()) {
+    static_assert(std::is_same_v<T, V>, "Mmad: the bias has the element type of the result");
+    toprope::mmad<T, U, S>(dst, fm, filter, &bias, mmadParams, site);
+}
+
+//: SetHF32Mode, SetHF32TransMode, SetMMColumnMajor, SetMMRowMajor, SetMMLayoutTransform | cube modes: HF32 rounding of float operands, order of the product | - | A2 A3 | SetHF32Mode
+inline void SetHF32Mode(bool hf32Mode) { toprope::self->registers[0] = (toprope::self->registers[0] & ~1ull) | static_cast<uint64_t>(hf32Mode); }
+inline void SetHF32TransMode(bool hf32TransMode) { toprope::self->registers[0] = (toprope::self->registers[0] & ~2ull) | static_cast<uint64_t>(hf32TransMode) << 1; }
+inline void SetMMLayoutTransform(bool columnMajor) { toprope::self->registers[0] = (toprope::self->registers[0] & ~4ull) | static_cast<uint64_t>(columnMajor) << 2; }
+inline void SetMMColumnMajor() { SetMMLayoutTransform(true); }
+inline void SetMMRowMajor() { SetMMLayoutTransform(false); }
+
+}  // namespace AscendC
