@@ -191,11 +191,13 @@ class Scheduler:
         """
         outputs: list[TokenOutput] = []
         any_ended = False
+        block_size = self.cache.block_size
         for request, start, tokens, _, samples in batch.entries:
             if request.state is not RequestState.RUNNING:
                 continue
-            request.computed_tokens = start + len(tokens)
-            self.cache.commit(request)
+            request.computed_tokens = computed = start + len(tokens)
+            if computed // block_size > request.labelled_blocks:
+                self.cache.commit(request)
             if not samples:
                 continue
             token = sampled_tokens[request.id]
