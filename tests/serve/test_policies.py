@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from toprope.serve.batch import Batch, BatchEntry
 from toprope.serve.kv_cache import KvCache
 from toprope.serve.model_shape import ModelShape
 from toprope.serve.policies import (
@@ -17,10 +16,10 @@ from toprope.serve.policies import (
     Phase,
     Policy,
     PrefillFirst,
+    StepWork,
     Throughput,
 )
 from toprope.serve.policies.step_times import OnlineRegression, StepTimes
-from toprope.serve.request import Request
 from toprope.serve.scheduler import Scheduler, SchedulerLimits
 from toprope.serve.simulator import SimulationResult, simulate
 from toprope.serve.step_cost import ATLAS_A2, RooflineCost
@@ -41,17 +40,13 @@ LOAD = Load(
 PREFILL, DECODE = (Phase.PREFILL,), (Phase.DECODE,)
 
 
-def step(entries: list[tuple[int, int]]) -> Batch:
-    """A batch of (start, tokens) entries that all sample."""
-    made = []
-    for index, (start, count) in enumerate(entries):
-        request = Request(f"r{index}", [0] * (start + count), 10)
-        made.append(BatchEntry(request, start, [0] * count, request.block_table.view(), True))
-    return Batch(1, 0.0, tuple(made))
+def step(entries: list[tuple[int, int]]) -> StepWork:
+    """A step of (start, tokens) prompt chunks."""
+    return StepWork(0, len(entries), sum(n for _, n in entries), sum(start + n for start, n in entries))
 
 
-def decodes(count: int) -> Batch:
-    return step([(1000, 1)] * count)
+def decodes(count: int) -> StepWork:
+    return StepWork(count, 0, count, 1001 * count)
 
 
 def run(policy: Policy, *, batch_size: int = 64, rate: float = 20.0, count: int = 150) -> SimulationResult:

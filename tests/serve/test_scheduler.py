@@ -22,6 +22,7 @@ from toprope.serve.policies import (
     Policy,
     PrefillFirst,
     StepPlan,
+    StepWork,
     Throughput,
 )
 from toprope.serve.request import FinishReason, Request, RequestState, SamplingParams
@@ -336,7 +337,7 @@ def test_a_policy_cannot_stop_the_world_nor_break_a_limit() -> None:
         def plan(self, load: Load) -> StepPlan:
             return StepPlan((Phase.DECODE,), max_batch_size=0, prefill_tokens=10_000)
 
-        def observe(self, batch: Batch, duration_s: float) -> None:
+        def observe(self, work: StepWork, duration_s: float) -> None:
             pass
 
     scheduler, engine = make(policy=Hostile())

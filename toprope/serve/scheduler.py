@@ -20,7 +20,7 @@ from .errors import (
     UnknownRequest,
 )
 from .kv_cache import KvCache
-from .policies import DecodeFirst, Load, Phase, Policy, StepPlan
+from .policies import DecodeFirst, Load, Phase, Policy, StepPlan, StepWork
 from .request import FinishReason, Request, RequestState
 from .waiting import WaitingQueue
 
@@ -76,6 +76,16 @@ class _Draft:
     entries: list[BatchEntry] = field(default_factory=list)
     preemptions: list[Preemption] = field(default_factory=list)
     scheduled: set[str] = field(default_factory=set)
+
+
+def _work(batch: Batch) -> StepWork:
+    decodes = tokens = context = 0
+    for _, start, computed, _, samples in batch.entries:
+        count = len(computed)
+        decodes += count == 1 and samples and start > 0
+        tokens += count
+        context += start + count
+    return StepWork(decodes, len(batch.entries) - decodes, tokens, context)
 
 
 class Scheduler:
@@ -217,7 +227,7 @@ class Scheduler:
         if any_ended:
             self._running = [request for request in self._running if request.state is RequestState.RUNNING]
         if batch.entries:
-            self.policy.observe(batch, now - batch.now_s)
+            self.policy.observe(_work(batch), now - batch.now_s)
         return outputs
 
     # -- what is going on ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from .adaptive_batch_size import AdaptiveBatchSize
 from .decode_first import DecodeFirst
 from .least_laxity import LeastLaxity
-from .policy import Load, Phase, Policy, StepPlan
+from .policy import Load, Phase, Policy, StepPlan, StepWork
 from .prefill_first import PrefillFirst
 from .throughput import Throughput
 
@@ -24,5 +24,6 @@ __all__ = [
     "Policy",
     "PrefillFirst",
     "StepPlan",
+    "StepWork",
     "Throughput",
 ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
-from .policy import Load, Phase, Policy, StepPlan
+from .policy import Load, Phase, Policy, StepPlan, StepWork
 
 
 class AdaptiveBatchSize:
@@ -53,11 +52,11 @@ class AdaptiveBatchSize:
         limit = self.batch_size if plan.max_batch_size is None else min(self.batch_size, plan.max_batch_size)
         return StepPlan(phases, limit, plan.prefill_tokens)
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Feed the controller."""
-        self._inner.observe(batch, duration_s)
+        self._inner.observe(work, duration_s)
         self._gap_s += duration_s
-        decodes = batch.decode_count
+        decodes = work.decodes
         if not decodes:
             return
         self._gaps.append(self._gap_s)

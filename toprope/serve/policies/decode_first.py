@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
-from .policy import Load, Phase, StepPlan
+from .policy import Load, Phase, StepPlan, StepWork
 
 
 class DecodeFirst:
@@ -24,5 +23,5 @@ class DecodeFirst:
         """A mixed step."""
         return self._plan
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Nothing to learn."""

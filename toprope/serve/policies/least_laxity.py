@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
-from .policy import Load, Phase, StepPlan
+from .policy import Load, Phase, StepPlan, StepWork
 from .step_times import StepTimes
 
 _MOST_DEBT = 4  # token times; without a bound a target that cannot be met would starve the prompts
@@ -35,11 +34,11 @@ class LeastLaxity:
         decode_laxity = (self._tpot_s - self._since_decode_s - self._debt_s - decode_s) / self._tpot_s
         return StepPlan((Phase.PREFILL,) if prefill_laxity < decode_laxity else (Phase.DECODE,))
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Learn the step's time."""
-        self._times.observe(batch, duration_s)
+        self._times.observe(work, duration_s)
         self._since_decode_s += duration_s
-        if batch.decode_count:
+        if work.decodes:
             debt_s = self._debt_s + self._since_decode_s - self._tpot_s
             self._debt_s = min(max(0.0, debt_s), _MOST_DEBT * self._tpot_s)
             self._since_decode_s = 0.0

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from ..batch import Batch
-
 
 class Phase(Enum):
     """The two kinds of work."""
@@ -51,11 +49,21 @@ class StepPlan:
     prefill_tokens: int | None = None  # spend at most so many tokens on prompts; None: what the budget leaves
 
 
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What a finished step did, as far as policies learn from it."""
+
+    decodes: int  # requests that got one more token
+    prefills: int  # requests of whose prompt a chunk was computed
+    tokens: int  # computed, of both kinds
+    context_tokens: int  # cache positions in use by these requests after the step
+
+
 class Policy(Protocol):
     """Plans each step and learns from the time it took. One instance serves one scheduler."""
 
     def plan(self, load: Load) -> StepPlan:
         """Decide the next step; only called when there is work."""
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Called after each step with what was done and how long it took."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
-from .policy import Load, Phase, StepPlan
+from .policy import Load, Phase, StepPlan, StepWork
 
 
 class PrefillFirst:
@@ -16,5 +15,5 @@ class PrefillFirst:
         """A step of one phase."""
         return StepPlan((Phase.PREFILL,) if load.can_prefill else (Phase.DECODE,))
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Nothing to learn."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import Batch
+from .policy import StepWork
 
 
 class OnlineRegression:
@@ -69,15 +69,12 @@ class StepTimes:
         self._prefill = OnlineRegression(2)
         self._decode = OnlineRegression(3)
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Learn from a step; mixed steps count as prefill, where the prompts dominate."""
-        if not batch.entries:
-            return
-        decodes = batch.decode_count
-        if decodes == len(batch.entries):
-            self._decode.add((1.0, decodes, sum(entry.context for entry in batch.entries)), duration_s)
-        else:
-            self._prefill.add((1.0, batch.token_count), duration_s)
+        if work.prefills:
+            self._prefill.add((1.0, work.tokens), duration_s)
+        elif work.decodes:
+            self._decode.add((1.0, work.decodes, work.context_tokens), duration_s)
 
     def prefill_s(self, tokens: int) -> float:
         """Expected time of a step that computes ``tokens`` prompt tokens."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
-from .policy import Load, Phase, StepPlan
+from .policy import Load, Phase, StepPlan, StepWork
 from .step_times import StepTimes
 
 
@@ -30,10 +29,10 @@ class Throughput:
         stall_s = self._times.prefill_s(min(load.prefill_tokens, load.max_tokens)) * load.decodes
         return StepPlan((Phase.PREFILL,) if self._wasted_s >= stall_s else (Phase.DECODE,))
 
-    def observe(self, batch: Batch, duration_s: float) -> None:
+    def observe(self, work: StepWork, duration_s: float) -> None:
         """Learn the step's time and keep the books on wasted slots."""
-        self._times.observe(batch, duration_s)
-        if batch.decode_count == len(batch.entries):
+        self._times.observe(work, duration_s)
+        if not work.prefills:
             self._wasted_s += duration_s * self._fillable
         else:
             self._wasted_s = 0.0
