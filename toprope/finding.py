@@ -43,15 +43,20 @@ class Finding:
     data: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        """As a person reads it: what, both places in columns, how often, and the cure."""
+        rows = [
+            (f"{Path(p.file).name}:{p.line}", p.text() or p.op, f"pipe {p.pipe}" if p.pipe else "", p.action)
+            for p in self.places
+        ]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
         out = [f"{self.code}: {self.message}"]
-        for p in self.places:
-            out.append(
-                f"  {Path(p.file).name}:{p.line}  {p.text()}"
-                + (f"   pipe {p.pipe}" if p.pipe else "")
-                + (f"  {p.action}" if p.action else "")
-            )
+        out += [
+            "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
+            for row in rows
+        ]
         if self.count > 1:
-            out.append(f"  seen {self.count} times")
+            where = f" on {len(self.cores)} cores" if len(self.cores) > 1 else ""
+            out.append(f"  seen {self.count} times{where}")
         if self.cure:
             out.append(f"cure: {self.cure}")
         return "\n".join(out)

@@ -47,12 +47,13 @@ def check(
             )
         )
     broken = any(f.severity == "error" for _, f in seen)
-    for cause in replay(trace, sync_auto=sync == "auto", poisoned=poisoned):
+    replayed = replay(trace, sync_auto=sync == "auto", poisoned=poisoned)
+    for cause in replayed.causes:
         finding = words.finding(cause)
         # After a contract error the run may have ended early: what is left unfinished then is a consequence.
         if finding is not None and not (broken and finding.code in _CURED_BY_OTHERS):
             seen.append((cause.instr_b, finding))
     if not broken:
-        seen += [(len(trace.instrs), finding) for finding in leftovers(trace, soc)]
+        seen += [(len(trace.instrs), finding) for finding in leftovers(trace, soc, replayed.buffer_used)]
     order = sorted(range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], seen[i][0], i))
     return [seen[i][1] for i in order]

@@ -36,7 +36,7 @@ class Describer:
 
     def op(self, instr: int) -> str:
         """Name of the function, e.g. "Add"."""
-        return self.trace.ops[self.trace.instrs[instr]["op"]].name
+        return self.trace.ops[int(self.trace.instrs[instr]["op"])].name
 
     def pipe(self, instr: int) -> str:
         """The pipe it runs on, e.g. "MTE2"."""

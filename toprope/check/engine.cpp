@@ -22,6 +22,7 @@ public:
         find_written_gm();
         collect();
         footprints_.partition();
+        mark_buffers();
         shadow_.open(footprints_, in_);
         for (uint32_t c = 0; c < in_.core_count; ++c) {
             Core& core = cores_[c];
@@ -94,6 +95,21 @@ private:
                     if (line_of_.size() <= number) line_of_.resize(number + 1, Footprints::kNone);
                     line_of_[number] = line;
                 }
+            }
+        }
+    }
+
+    void mark_buffers() {
+        std::vector<Run> runs;
+        for (uint32_t f = 0; f < footprints_.size(); ++f) {
+            const uint32_t space = footprints_.space(f);
+            if (space == kGm) continue;
+            footprints_.expand(f, runs);
+            for (uint32_t b = 0; b < in_.buffer_count; ++b) {
+                Buffer& buffer = in_.buffers[b];
+                if (buffer.used || buffer.space != space) continue;
+                const auto at = std::upper_bound(runs.begin(), runs.end(), buffer.address, [](uint64_t x, const Run& r) { return x < r.end; });
+                buffer.used = at != runs.end() && at->begin < uint64_t{buffer.address} + buffer.bytes;
             }
         }
     }

@@ -32,6 +32,8 @@ struct Access {
 struct CoreSpec { uint16_t block; uint8_t sub, type; };
 struct GmRow { uint64_t address, bytes; uint32_t poisoned, padding; };  // poisoned: nothing has been written to it before the launch
 
+struct Buffer { uint32_t space, address, bytes, used; };  // used: set by the replay when any instruction touches it
+
 struct Input {
     const Instr* instrs;
     const Access* accesses;
@@ -40,7 +42,8 @@ struct Input {
     const CoreSpec* cores;
     const uint8_t* op_kinds;
     const GmRow* gm;               // sorted by address
-    uint32_t core_count, op_count, gm_count;
+    Buffer* buffers;
+    uint32_t core_count, op_count, gm_count, buffer_count;
     uint32_t sync_auto;            // the compiler inserts the barriers it promises to insert
 };
 

@@ -30,6 +30,10 @@ class _GmRow(c.Structure):
     _fields_ = [("address", c.c_uint64), ("bytes", c.c_uint64), ("poisoned", c.c_uint32), ("padding", c.c_uint32)]
 
 
+class _Buffer(c.Structure):
+    _fields_ = [("space", c.c_uint32), ("address", c.c_uint32), ("bytes", c.c_uint32), ("used", c.c_uint32)]
+
+
 class _Input(c.Structure):
     _fields_ = [
         ("instrs", c.c_void_p),
@@ -39,9 +43,11 @@ class _Input(c.Structure):
         ("cores", c.POINTER(_CoreSpec)),
         ("op_kinds", c.c_void_p),
         ("gm", c.POINTER(_GmRow)),
+        ("buffers", c.POINTER(_Buffer)),
         ("core_count", c.c_uint32),
         ("op_count", c.c_uint32),
         ("gm_count", c.c_uint32),
+        ("buffer_count", c.c_uint32),
         ("sync_auto", c.c_uint32),
     ]
 
@@ -93,25 +99,40 @@ def _library() -> c.CDLL:
     return lib
 
 
-def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> list[Cause]:
-    """Everything the replay finds, one Cause per kind and pair of source lines, in order of discovery. Raises BadInput when memory runs out."""
+@dataclass(frozen=True)
+class Replay:
+    """What a replay gives: the causes in order of discovery, and for each row of `Trace.buffers` whether anything touches it."""
+
+    causes: list[Cause]
+    buffer_used: list[bool]
+
+
+def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> Replay:
+    """Replay a trace over vector clocks: one Cause per kind and pair of source lines. Raises BadInput when memory runs out."""
     lib = _library()
     instrs, accesses = np.ascontiguousarray(trace.instrs), np.ascontiguousarray(trace.accesses)
     core_begin, access_begin = trace.core_begin.astype(np.uint64), trace.access_begin.astype(np.uint64)
     kinds = np.array([KINDS.index(op.kind) for op in trace.ops] or [0], np.uint8)
-    cores = (_CoreSpec * max(1, len(trace.cores)))(*((k.block, k.sub, CORE_TYPES.index(k.type)) for k in trace.cores))
+    cores = (_CoreSpec * max(1, len(trace.cores)))(
+        *(_CoreSpec(k.block, k.sub, CORE_TYPES.index(k.type)) for k in trace.cores)
+    )
     rows = sorted(trace.gm, key=lambda row: row.address)
-    gm = (_GmRow * max(1, len(rows)))(*((row.address, row.bytes, row.name in poisoned, 0) for row in rows))
+    gm = (_GmRow * max(1, len(rows)))(*(_GmRow(row.address, row.bytes, row.name in poisoned, 0) for row in rows))
+    buffers = (_Buffer * max(1, len(trace.buffers)))(
+        *(_Buffer(SPACES.index(b.space), b.address, b.bytes, 0) for b in trace.buffers)
+    )
     given = _Input(
-        instrs.ctypes.data, accesses.ctypes.data, core_begin.ctypes.data, access_begin.ctypes.data, cores, kinds.ctypes.data, gm,
-        len(trace.cores), len(trace.ops), len(rows), sync_auto,
+        instrs.ctypes.data, accesses.ctypes.data, core_begin.ctypes.data, access_begin.ctypes.data, cores, kinds.ctypes.data, gm, buffers,
+        len(trace.cores), len(trace.ops), len(rows), len(trace.buffers), sync_auto,
     )  # fmt: skip
     out = c.POINTER(_Cause)()
     count = lib.toprope_check_run(c.byref(given), c.byref(out))
     if count < 0:
         raise BadInput("the check ran out of memory", cure="record fewer blocks, or check a smaller shape")
     try:
-        return [_cause(out[i]) for i in range(count)]
+        return Replay(
+            [_cause(out[i]) for i in range(count)], [bool(buffers[i].used) for i in range(len(trace.buffers))]
+        )
     finally:
         lib.toprope_check_free(out)
 
