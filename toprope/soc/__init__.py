@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,32 @@ KINDS = ("documented", "measured", "derived", "assumed")
 
 
 @dataclass(frozen=True)
+class Cost:
+    """A cost row: cycles = fixed + work x per_work[type] + bytes / bytes_per_cycle. `latency`, `interval`, `row`, `cold`: see docs/design/timing.md."""
+
+    name: str
+    kind: str
+    source: str
+    fixed: float = 0.0
+    per_work: Mapping[str, float] | None = None
+    bytes_per_cycle: float = 0.0
+    latency: float = 0.0
+    interval: float = 0.0
+    row: float = 0.0
+    cold: float = 0.0
+
+    def per_work_of(self, source: str, target: str) -> float:
+        """Cycles per unit of work for a source and target element type: the most exact row that exists, 0 where work costs nothing."""
+        table = self.per_work or {}
+        for key in (f"{source}_{target}", source, "any"):
+            if key in table:
+                return table[key]
+        return 0.0
+
+
+@dataclass(frozen=True)
 class Soc:
-    """A chip. `table` holds groups of numbers; units end the names (_bytes, _cycles, _ghz, _bytes_per_cycle)."""
+    """A chip. `table` holds groups of numbers; units end the names (_bytes, _cycles, _ghz, _tbps)."""
 
     name: str
     table: dict[str, Any]
@@ -28,9 +53,50 @@ class Soc:
         node: Any = self.table
         for part in path.split("."):
             if not isinstance(node, dict) or part not in node:
-                raise BadChip(f"{self.name} has no number {path!r}", cure=f"add it, with its source, to soc/{self.name}.toml")
+                raise BadChip(
+                    f"{self.name} has no number {path!r}", cure=f"add it, with its source, to soc/{self.name}.toml"
+                )
             node = node[part]
         return float(node)
+
+    def kind_of(self, path: str) -> str:
+        """How well the number at a dotted path is known: documented, measured, derived or assumed. Raises BadChip."""
+        self.number(path)
+        return self._note(path, "kind")
+
+    def source_of(self, path: str) -> str:
+        """Where the number at a dotted path comes from. Raises BadChip."""
+        self.number(path)
+        return self._note(path, "source")
+
+    def _note(self, path: str, what: str) -> str:
+        found, node = "", self.table
+        for part in path.split(".")[:-1]:
+            node = node[part]
+            found = node.get(what, found)
+        if not found:
+            raise BadChip(
+                f"{path!r} of {self.name} has no {what}", cure=f"state it in the group, in soc/{self.name}.toml"
+            )
+        return str(found)
+
+    def cost(self, name: str) -> Cost:
+        """The cost row called `name`. Raises BadChip naming it."""
+        row = _costs(self).get(name)
+        if row is None:
+            raise BadChip(
+                f"{self.name} has no cost row {name!r}",
+                cure=f"add rows.{name}, with its source, to a costs group of soc/{self.name}.toml",
+            )
+        return row
+
+    def cost_names(self) -> list[str]:
+        """Every cost row of this chip."""
+        return sorted(_costs(self))
+
+    def numbers(self) -> Iterator[str]:
+        """The dotted path of every number that must have a source (everything except the architecture number)."""
+        yield from _numbers(self.table, "")
 
     def bytes_of(self, space: str) -> int:
         """Size of an on-chip memory (ub l1 l0a l0b l0c bias fixbuf) of one core, in bytes."""
@@ -56,6 +122,11 @@ class Soc:
         """Vector cores."""
         return int(self.number("cores.aiv"))
 
+    @property
+    def ghz(self) -> float:
+        """Clock of the AI cores, in GHz."""
+        return self.number("clock.core_ghz")
+
 
 def names() -> list[str]:
     """The chips there are files for."""
@@ -68,4 +139,73 @@ def load(name: str) -> Soc:
     file = Path(__file__).parent / f"{name.lower()}.toml"
     if not file.exists():
         raise BadChip(f"unknown chip {name!r}", cure="known chips: " + ", ".join(names()))
-    return Soc(name.lower(), tomllib.loads(file.read_text()))
+    table = tomllib.loads(file.read_text())
+    parent = table.pop("inherits", None)
+    if parent is not None:
+        inherited = _copied(load(parent).table)
+        if table.pop("inherited_numbers_are_assumed", False):
+            _assume(inherited, parent)
+        table = _merged(inherited, table)
+    return Soc(name.lower(), table)
+
+
+def compare(chips: Sequence[str] | None = None) -> list[list[str]]:
+    """Rows of a table: a header (number, then one chip a column), then every number outside the cost rows, with its kind where assumed."""
+    socs = [load(name) for name in (chips or names())]
+    paths = list(dict.fromkeys(p for soc in socs for p in soc.numbers() if not p.startswith("costs.")))
+    rows = [["", *(soc.name for soc in socs)], ["architecture", *(str(soc.table["arch"]) for soc in socs)]]
+    return rows + [[path, *(_cell(soc, path) for soc in socs)] for path in paths]
+
+
+def _cell(soc: Soc, path: str) -> str:
+    try:
+        value, kind = soc.number(path), soc.kind_of(path)
+    except BadChip:
+        return "–"
+    return f"{value:,.6g}" + (" ?" if kind == "assumed" else "")
+
+
+@cache
+def _costs(soc: Soc) -> dict[str, Cost]:
+    found: dict[str, Cost] = {}
+    own = {"fixed", "bytes_per_cycle", "latency", "interval", "row", "cold"}
+    for group in soc.table.get("costs", {}).values():
+        for name, row in group.get("rows", {}).items():
+            fields = {key: float(row[key]) for key in own & row.keys()}
+            per_work = {key: float(value) for key, value in row.items() if key not in own}
+            found[name] = Cost(name, str(group["kind"]), str(group["source"]), per_work=per_work or None, **fields)
+    return found
+
+
+def _numbers(node: Mapping[str, Any], prefix: str) -> Iterable[str]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{prefix}{key}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool) and prefix:
+            yield prefix + key
+
+
+def _copied(node: Any) -> Any:
+    return {key: _copied(value) for key, value in node.items()} if isinstance(node, dict) else node
+
+
+def _assume(node: dict[str, Any], parent: str) -> None:
+    """What is documented for one architecture is only an assumption for another."""
+    if "source" in node and node.get("kind") != "assumed":
+        node["kind"], node["source"] = "assumed", f"taken over from {parent}: {node['source']}"
+    for value in node.values():
+        if isinstance(value, dict):
+            _assume(value, parent)
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """A group that is stated anew replaces the inherited one; cost rows replace the inherited rows of the same name, wherever they stood."""
+    costs, own = under.get("costs", {}), over.get("costs", {})
+    stated = {name for group in own.values() for name in group.get("rows", {})}
+    for group in costs.values():
+        for name in stated & group.get("rows", {}).keys():
+            del group["rows"][name]
+    merged = {**under, **over}
+    if costs or own:
+        merged["costs"] = {**costs, **own}
+    return merged

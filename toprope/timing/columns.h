@@ -1,0 +1,70 @@
+// What crosses the border between Python and the scheduler: the raw trace columns and the tables of one chip.
+// toprope/timing/native.py mirrors the structures; trace field meanings are those of ascendc/core/trace.h.
+#pragma once
+
+#include <cstdint>
+
+namespace timing {
+
+struct Instr {
+    uint16_t op;
+    uint8_t pipe, accesses;
+    uint32_t site, work, arg;
+};
+struct Access {
+    uint64_t low, high;
+    uint64_t address() const { return low & 0xffffffffffull; }
+    uint64_t row_bytes() const { return low >> 40; }
+    uint64_t rows() const { return high & 0xffff; }
+    unsigned space() const { return (high >> 16) & 15; }
+    unsigned mode() const { return (high >> 20) & 3; }
+    bool more() const { return (high >> 22) & 1; }
+    int64_t stride() const { return static_cast<int64_t>(high) >> 24; }
+};
+static_assert(sizeof(Instr) == 16 && sizeof(Access) == 16);
+
+enum Space : unsigned { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
+enum Pipe : unsigned { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll, kPipes };
+enum Kind : unsigned {
+    kCompute, kCopy, kScalar, kSetFlag, kWaitFlag, kBarrier, kAlloc, kFree, kEnque, kDeque, kCrossSet, kCrossWait, kCache, kMark, kState
+};
+inline constexpr unsigned kRead = 1, kWrite = 2;
+
+// One operation of the trace, priced: all numbers are cycles or bytes per cycle of the core clock.
+struct OpCost {
+    double issue;        // time of the scalar unit to send one
+    double interval;     // least distance between two starts on the pipe; 0 = the instruction's own duration
+    double latency;      // GM copies: from the start to the first byte on an L2 hit
+    double rate;         // copies: bytes per cycle of one core
+    double row;          // copies: least time of one row
+    double cold;         // work that pays this when the pipe stood idle before it (cube)
+    uint32_t kind;
+    uint32_t assumed_issue;
+};
+
+// The numbers of a chip that the schedule itself needs.
+struct Chip {
+    double hbm_rate, hbm_write_weight, l2_read_rate, l2_write_rate, l2_bytes;
+    double miss_latency;          // added to a GM copy's latency when any of its lines is not in L2
+    double unaligned_weight;      // memory-side cost of rows that do not start on a sector
+    double same_address_weight;   // L2 cost of a range that another core is transferring now
+    double atomic_weight;         // L2 cost of read-modify-write
+    double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency;
+    uint32_t slots, warm, ratio, mixed;
+    uint64_t gm_begin, gm_end;
+};
+
+struct Core {
+    uint32_t block, sub, type, pad;
+};
+
+struct Result {  // what one core did, summed
+    double start, end;
+    double busy[kPipes];
+};
+
+struct Traffic {
+    double hbm_read, hbm_write, l2_read, l2_write, l2_hit, stuck;
+};
+
+}  // namespace timing

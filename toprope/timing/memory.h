@@ -1,0 +1,209 @@
+// GM as all cores see it: an L2 with least-recently-used pages in front of HBM, and two servers that hand out bytes in order of arrival.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "columns.h"
+
+namespace timing {
+
+inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kLineBytes = 512;
+
+// What one transfer costs the memory side, in bytes.
+struct Demand {
+    double hit = 0, miss = 0, evicted = 0;  // evicted: modified bytes that had to leave L2 for it
+    double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
+    double bytes = 0, rows = 0;
+    uint64_t first = 0;                     // first line: how other cores recognise the same range
+};
+
+class L2 {
+public:
+    L2(uint64_t begin, uint64_t end, double capacity)
+        : begin_(begin / kPageBytes * kPageBytes), capacity_(capacity), pages_((end - begin_) / kPageBytes + 2) {}
+
+    // A read or write of one row. Bypassing reads look but do not stay; bypassing writes go through.
+    void access(uint64_t address, uint64_t bytes, bool write, bool bypass, Demand& demand) {
+        const uint64_t end = address + bytes;
+        while (address < end) {
+            const uint64_t page_index = (address - begin_) / kPageBytes;
+            const uint64_t page_end = begin_ + (page_index + 1) * kPageBytes;
+            const uint64_t upto = end < page_end ? end : page_end;
+            touch(page_index, address - (page_end - kPageBytes), upto - (page_end - kPageBytes), write, bypass, demand);
+            address = upto;
+        }
+    }
+
+private:
+    struct Page {
+        uint32_t valid = 0, dirty = 0;
+        int32_t previous = -1, next = -1;
+    };
+    static uint32_t sectors(uint64_t from, uint64_t to) {
+        const uint64_t first = from / kSectorBytes, last = (to - 1) / kSectorBytes;
+        return static_cast<uint32_t>(((2ull << last) - 1) & ~((1ull << first) - 1));
+    }
+    static double bytes_in(uint32_t mask) { return __builtin_popcount(mask) * double(kSectorBytes); }
+
+    void touch(uint64_t index, uint64_t from, uint64_t to, bool write, bool bypass, Demand& demand) {
+        Page& page = pages_[index];
+        const uint32_t mask = sectors(from, to);
+        const double present = bytes_in(mask & page.valid), absent = bytes_in(mask & ~page.valid);
+        if (write) demand.hit += present + absent;
+        else {
+            demand.hit += present;
+            demand.miss += absent;
+        }
+        if (bypass) {
+            if (write) demand.evicted += present + absent;
+            return;
+        }
+        page.valid |= mask;
+        if (write) page.dirty |= mask;
+        used_ += absent;
+        to_front(static_cast<int32_t>(index));
+        while (used_ > capacity_ && tail_ != static_cast<int32_t>(index)) evict(demand);
+    }
+    void evict(Demand& demand) {
+        Page& page = pages_[tail_];
+        used_ -= bytes_in(page.valid);
+        demand.evicted += bytes_in(page.dirty);
+        page.valid = page.dirty = 0;
+        unlink(tail_);
+    }
+    void unlink(int32_t index) {
+        Page& page = pages_[index];
+        if (page.previous >= 0) pages_[page.previous].next = page.next;
+        if (page.next >= 0) pages_[page.next].previous = page.previous;
+        if (head_ == index) head_ = page.next;
+        if (tail_ == index) tail_ = page.previous;
+        page.previous = page.next = -1;
+    }
+    void to_front(int32_t index) {
+        if (head_ == index) return;
+        if (pages_[index].previous >= 0 || tail_ == index) unlink(index);
+        pages_[index].next = head_;
+        if (head_ >= 0) pages_[head_].previous = index;
+        head_ = index;
+        if (tail_ < 0) tail_ = index;
+    }
+
+    uint64_t begin_;
+    double capacity_, used_ = 0;
+    std::vector<Page> pages_;
+    int32_t head_ = -1, tail_ = -1;
+};
+
+// First come, first served, at a fixed rate.
+struct Server {
+    double free_at = 0;
+    double serve(double now, double bytes, double rate) {
+        free_at = (now > free_at ? now : free_at) + bytes / rate;
+        return free_at;
+    }
+};
+
+// One GM copy under way.
+struct Transfer {
+    uint32_t core = 0, pipe = 0, instr = 0;
+    bool write = false, counted = false, begun = false;
+    double rate = 1, row_cycles = 0;
+    double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
+    Demand demand;
+};
+
+class Memory {
+public:
+    Memory(const Chip& chip) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes) {}
+
+    // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
+    double begin(Transfer& t, const Access* accesses, unsigned count, bool bypass, double latency) {
+        bool atomic = false;
+        for (unsigned i = 0; i < count; i += accesses[i].more() ? 2 : 1) {
+            if (accesses[i].space() != kGm) continue;
+            atomic |= accesses[i].mode() == (kRead | kWrite);
+            rows(t, accesses + i, bypass);
+        }
+        const double weight = atomic ? chip_.atomic_weight : 1;
+        t.demand.l2 *= weight;
+        t.remaining = t.demand.bytes;
+        auto& users = users_[t.demand.first];
+        if (users > 0) t.demand.l2 *= chip_.same_address_weight;
+        ++users;
+        if (t.write) return latency;
+        t.counted = t.demand.miss > 0;
+        double wait = latency;
+        if (t.counted) {
+            ++from_hbm_;
+            // Every active core keeps about latency x rate bytes in flight; a new request waits behind them.
+            wait += chip_.miss_latency + (from_hbm_ - 1) * latency * t.rate / chip_.hbm_rate;
+        }
+        return wait;
+    }
+    // The next piece of a transfer asks for service; returns when the piece has arrived.
+    double piece(Transfer& t, double now, double bytes) {
+        const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
+        double done = now + (bytes / t.rate > share * t.row_cycles ? bytes / t.rate : share * t.row_cycles);
+        const double l2 = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
+                                  : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
+        if (l2 > done) done = l2;
+        if (t.demand.miss > 0) {
+            const double hbm = hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate);
+            if (hbm > done) done = hbm;
+        }
+        if (t.demand.evicted > 0) {
+            // Written back behind the transfer's back, unless so much is waiting that L2 has no room.
+            const double back = hbm_.serve(now, t.demand.evicted * share * chip_.hbm_write_weight, chip_.hbm_rate);
+            if (t.write && back - kWriteBuffer / chip_.hbm_rate > done) done = back - kWriteBuffer / chip_.hbm_rate;
+        }
+        t.remaining -= bytes;
+        return done;
+    }
+    void end(Transfer& t) {
+        if (t.counted) --from_hbm_;
+        const auto user = users_.find(t.demand.first);
+        if (user != users_.end() && --user->second == 0) users_.erase(user);
+        traffic.hbm_read += t.demand.miss;
+        traffic.hbm_write += t.demand.evicted;
+        (t.write ? traffic.l2_write : traffic.l2_read) += t.demand.hit + t.demand.miss;
+        traffic.l2_hit += t.demand.hit;
+    }
+
+    // The next launch begins at time zero, with what this one left in L2.
+    void restart() { hbm_ = l2_read_ = l2_write_ = {}; }
+
+    Traffic traffic{};
+
+private:
+    static constexpr double kWriteBuffer = 1 << 20;
+
+    void rows(Transfer& t, const Access* access, bool bypass) {
+        const uint64_t outer = access->more() ? access[1].rows() : 1;
+        const int64_t outer_stride = access->more() ? access[1].stride() : 0;
+        if (t.demand.bytes == 0) t.demand.first = access->address() / kLineBytes;
+        for (uint64_t o = 0; o < outer; ++o)
+            for (uint64_t r = 0; r < access->rows(); ++r) row(t, access->address() + o * outer_stride + r * access->stride(), access->row_bytes(), bypass);
+    }
+    void row(Transfer& t, uint64_t address, uint64_t bytes, bool bypass) {
+        Demand one;
+        l2_.access(address, bytes, t.write, bypass, one);
+        const double weight = address % kSectorBytes ? chip_.unaligned_weight : 1;
+        const uint64_t lines = (address + bytes - 1) / kLineBytes - address / kLineBytes + 1;
+        t.demand.hit += one.hit;
+        t.demand.miss += one.miss;
+        t.demand.hbm += one.miss * weight;
+        t.demand.evicted += one.evicted;
+        t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight;
+        t.demand.bytes += static_cast<double>(bytes);
+        t.demand.rows += 1;
+    }
+
+    const Chip& chip_;
+    L2 l2_;
+    Server hbm_, l2_read_, l2_write_;
+    double from_hbm_ = 0;
+    std::unordered_map<uint64_t, int> users_;
+};
+
+}  // namespace timing

@@ -1,0 +1,142 @@
+"""predict(): price every instruction in columns, then let the native scheduler give each a start and an end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprope.dtypes import DTYPES
+from toprope.soc import Cost, Soc
+from toprope.timing import native
+from toprope.timing.timeline import Timeline, Traffic
+from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
+
+_FREE_KINDS = {"mark"}  # exist in the trace only; the device does nothing
+_CODES = 16  # element type codes in a trace are below this
+
+
+def predict(trace: Trace, soc: Soc, *, l2: str = "cold") -> Timeline:
+    """Give every instruction of the trace a start and an end on this chip; a pure function of its arguments.
+
+    `l2` is what the launch finds in L2: "cold" nothing of its own, "warm" what an identical launch just before it left.
+    Raises BadChip naming the row when the chip file does not price an instruction.
+    """
+    if l2 not in ("cold", "warm"):
+        raise ValueError(f"l2 is {l2!r}, it must be 'cold' or 'warm'")
+    prices = _prices(trace, soc)
+    chip = _chip(trace, soc, warm=l2 == "warm")
+    cores = np.array([(core.block, core.sub, CORE_TYPES.index(core.type), 0) for core in trace.cores], native.CORE)
+    start, end, stall, blocker, results, traffic = native.schedule(trace, chip, prices.ops, prices.cycles, cores)
+    for column in (start, end, stall, blocker):
+        column.flags.writeable = False
+    return Timeline(
+        trace=trace,
+        soc=soc,
+        start=start,
+        end=end,
+        stall=stall,
+        blocker=blocker,
+        core_start=results["start"],
+        core_end=results["end"],
+        core_busy=results["busy"],
+        traffic=Traffic(traffic.hbm_read, traffic.hbm_write, traffic.l2_read, traffic.l2_write, traffic.l2_hit),
+        released_waits=int(traffic.stuck),
+        assumed_cycles=prices.assumed,
+        launch_cycles=chip.launch_cycles + chip.prologue_cycles,
+    )
+
+
+@dataclass(frozen=True)
+class _Prices:
+    ops: Array  # native.OP_COST, one row for each operation of the trace
+    cycles: Array  # what an instruction costs its own core; GM transfers add their data
+    assumed: Array  # the part of it that rests on assumed numbers
+
+
+def _prices(trace: Trace, soc: Soc) -> _Prices:
+    costs = [soc.cost(op.cost) for op in trace.ops]
+    issue = soc.number("costs.issue.issue_cycles")
+    ops = np.zeros(max(1, len(costs)), native.OP_COST)
+    for i, (op, cost) in enumerate(zip(trace.ops, costs, strict=True)):
+        vector = op.pipe == "V" and op.kind == "compute"
+        interval = soc.number("costs.vector_interval.vector_interval_cycles") if vector else cost.interval
+        latency = cost.fixed if vector else cost.latency
+        ops[i] = (
+            0.0 if op.kind in _FREE_KINDS else issue,
+            interval,
+            latency,
+            cost.bytes_per_cycle,
+            cost.row,
+            cost.cold,
+            KINDS.index(op.kind),
+            0,
+        )
+    size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
+    instrs = trace.instrs
+    op = instrs["op"].astype(np.intp)
+    per_work = _per_work_table(costs)[op, instrs["arg"] & (_CODES - 1), (instrs["arg"] >> 8) & (_CODES - 1)]
+    is_vector = np.array(
+        [
+            o.pipe == "V" and o.kind == "compute" and bool(cost.per_work)
+            for o, cost in zip(trace.ops, costs, strict=True)
+        ]
+        or [False]
+    )
+    np.maximum(per_work, bank, out=per_work, where=is_vector[op])
+    fixed = np.array([cost.fixed for cost in costs] or [0.0], np.float32)
+    rate = np.array(
+        [cost.bytes_per_cycle if cost.bytes_per_cycle and not _through_gm(cost) else np.inf for cost in costs]
+        or [np.inf],
+        np.float32,
+    )
+    cycles = fixed[op] + per_work * instrs["work"] + size / rate[op]
+    assumed = np.where(np.array([cost.kind == "assumed" for cost in costs] or [False])[op], cycles, np.float32(0))
+    return _Prices(ops, np.ascontiguousarray(cycles, np.float32), assumed)
+
+
+def _through_gm(cost: Cost) -> bool:
+    """Copies from and to GM share HBM and L2; the scheduler times their data."""
+    return cost.latency > 0
+
+
+def _per_work_table(costs: list[Cost]) -> Array:
+    """Cycles per unit of work by operation, source type code and target type code."""
+    names = [d.name for d in DTYPES] + ["none"] * (_CODES - len(DTYPES))
+    table = np.zeros((max(1, len(costs)), _CODES, _CODES), np.float32)
+    for i, cost in enumerate(costs):
+        if cost.per_work and set(cost.per_work) == {"any"}:
+            table[i] = cost.per_work["any"]
+        elif cost.per_work:
+            table[i] = [[cost.per_work_of(source, target) for target in names] for source in names]
+    return table
+
+
+def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
+    hz = soc.ghz * 1e9
+    chip = native.ChipNumbers()
+    chip.hbm_rate = soc.number("hbm.read_tbps") * 1e12 / hz
+    chip.hbm_write_weight = soc.number("hbm_write.weight")
+    chip.l2_read_rate = soc.number("l2.read_tbps") * 1e12 / hz
+    chip.l2_write_rate = soc.number("l2_write.write_tbps") * 1e12 / hz
+    chip.l2_bytes = soc.number("memory.l2_bytes")
+    chip.miss_latency = soc.number("gm_latency.miss_cycles")
+    chip.unaligned_weight = soc.number("gm_alignment.unaligned_weight")
+    chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
+    chip.atomic_weight = soc.number("gm_atomic.weight")
+    chip.queue_depth = soc.number("queues.depth")
+    chip.launch_cycles = soc.number("launch.fixed_us") * soc.ghz * 1e3
+    chip.block_cycles = soc.number("launch_blocks.block_us") * soc.ghz * 1e3
+    chip.prologue_cycles = soc.number("prologue.cycles")
+    chip.flag_latency = soc.number("flags.latency_cycles")
+    chip.cross_latency = soc.number("flags.cross_core_cycles")
+    vector_only = all(core.type == "aiv" for core in trace.cores)
+    chip.slots = soc.aiv if vector_only else soc.aic
+    chip.warm = warm
+    chip.ratio, chip.mixed = trace.ratio, trace.mixed
+    chip.gm_begin = min((row.address for row in trace.gm), default=0)
+    chip.gm_end = max((row.address + row.bytes for row in trace.gm), default=0)
+    return chip
+
+
+assert len(PIPES) == native.RESULT["busy"].shape[0]

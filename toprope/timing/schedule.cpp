@@ -1,0 +1,572 @@
+// When every instruction of a trace starts and ends. Cores are independent data-flow machines (a scalar unit that issues in order
+// into pipes that work in order); only GM transfers meet, and those are handled in order of time. See docs/design/timing.md.
+#include <algorithm>
+#include <memory>
+#include <queue>
+
+#include "measure.h"
+#include "memory.h"
+
+namespace timing {
+namespace {
+
+enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCrossCore, kHazard, kLaunch };
+
+inline constexpr double kPieceBytes = 8192;
+inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 64, kRecent = 8;
+
+struct Token {
+    double time;
+    int32_t setter;
+};
+template <typename T> class Fifo {
+public:
+    bool empty() const { return head_ == items_.size(); }
+    size_t size() const { return items_.size() - head_; }
+    const T& front() const { return items_[head_]; }
+    void push_back(const T& item) { items_.push_back(item); }
+    void pop_front() {
+        if (++head_ == items_.size()) {
+            items_.clear();
+            head_ = 0;
+        } else if (head_ > 1024) {
+            items_.erase(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(head_));
+            head_ = 0;
+        }
+    }
+
+private:
+    std::vector<T> items_;
+    size_t head_ = 0;
+};
+struct Channel {  // a flag: tokens from sets, consumed by waits in order
+    Fifo<Token> tokens;
+    int waiter = -1;  // the agent that sleeps on it; -1 nobody
+};
+
+struct Issued {
+    uint32_t instr;
+    double ready;
+};
+
+struct Range {
+    double end = 0;
+    uint32_t instr = 0;
+    uint64_t low[2] = {~0ull, ~0ull}, high[2] = {0, 0};  // [0] reads, [1] writes
+};
+
+struct PipeState {
+    Fifo<Issued> queue;
+    double free_at = 0, last_end = 0, data_end = 0;
+    int32_t last = -1;  // the instruction that freed the pipe last
+    Fifo<Transfer*> under_way;
+    Range recent[kRecent];
+    unsigned recent_at = 0;
+};
+
+struct CoreState {
+    uint32_t begin, end, pc;
+    double now = 0, started = 0;
+    int32_t previous = -1;  // the instruction before, in program order
+    PipeState pipes[kPipes];
+    std::vector<Channel> flags = std::vector<Channel>(kFlagSlots);
+    std::vector<Channel> cross = std::vector<Channel>(kCrossSlots);
+    double busy[kPipes] = {}, busy_until[kPipes] = {};
+    bool running = false, finished = false, sleeping_on_queue = false;
+    int queue_pipe = -1;
+    double popped_at = 0;
+};
+
+struct Event {
+    double time;
+    uint64_t order;
+    Transfer* transfer;
+    bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
+};
+
+class Schedule {
+public:
+    Schedule(const Chip& chip, const OpCost* ops, const Instr* instrs, const Access* accesses, const float* cycles, const uint64_t* core_begin,
+             const Core* cores, uint32_t core_count, double* start, double* end, uint8_t* stall, int32_t* blocker, Memory& memory)
+        : chip_(chip), ops_(ops), instrs_(instrs), accesses_(accesses), cycles_(cycles), cores_(cores), start_(start), end_(end), stall_(stall),
+          blocker_(blocker), memory_(memory), states_(core_count) {
+        const uint64_t count = core_begin[core_count];
+        access_at_.resize(count + 1);
+        uint64_t at = 0;
+        for (uint64_t i = 0; i < count; ++i) {
+            access_at_[i] = at;
+            at += instrs[i].accesses;
+        }
+        for (uint32_t c = 0; c < core_count; ++c) {
+            states_[c].begin = states_[c].pc = static_cast<uint32_t>(core_begin[c]);
+            states_[c].end = static_cast<uint32_t>(core_begin[c + 1]);
+            blocks_ = std::max(blocks_, cores[c].block + 1);
+        }
+        cores_of_block_.resize(blocks_);
+        left_in_block_.resize(blocks_);
+        for (uint32_t c = 0; c < core_count; ++c) {
+            cores_of_block_[cores[c].block].push_back(c);
+            ++left_in_block_[cores[c].block];
+        }
+        mode0_sets_.resize(3 * kCrossSlots);
+        mode1_sets_.resize(static_cast<size_t>(blocks_) * kCrossSlots);
+        mode2_sets_.resize(static_cast<size_t>(blocks_) * kCrossSlots);
+    }
+
+    void run() {
+        while (next_block_ < blocks_ && next_block_ < chip_.slots) launch(chip_.launch_cycles + next_block_ * chip_.block_cycles);
+        for (;;) {
+            advance_all();
+            if (!events_.empty()) {
+                const Event event = events_.top();
+                events_.pop();
+                handle(event);
+            } else if (!release_one_stuck()) {
+                break;
+            }
+        }
+    }
+    void results(Result* out) const {
+        for (size_t c = 0; c < states_.size(); ++c) {
+            out[c].start = states_[c].started;
+            out[c].end = core_end(states_[c]);
+            for (unsigned p = 0; p < kPipes; ++p) out[c].busy[p] = states_[c].busy[p];
+        }
+    }
+    double stuck() const { return stuck_; }
+
+private:
+    // ---- launching ---------------------------------------------------------------------------------------------------------
+    void launch(double at) {
+        for (const uint32_t c : cores_of_block_[next_block_]) {
+            CoreState& core = states_[c];
+            core.started = at;
+            core.now = at + chip_.prologue_cycles;
+            core.running = true;
+            for (PipeState& pipe : core.pipes) pipe.free_at = pipe.last_end = pipe.data_end = core.now;
+            wake(c, kS);
+        }
+        ++next_block_;
+    }
+    static double core_end(const CoreState& core) {
+        double end = core.now;
+        for (const PipeState& pipe : core.pipes) end = std::max(end, pipe.last_end);
+        return end;
+    }
+    void finish_if_done(uint32_t c) {
+        CoreState& core = states_[c];
+        if (core.finished || core.pc < core.end) return;
+        for (const PipeState& pipe : core.pipes)
+            if (!pipe.queue.empty() || !pipe.under_way.empty()) return;
+        core.finished = true;
+        const uint32_t block = cores_[c].block;
+        if (--left_in_block_[block] != 0 || next_block_ >= blocks_) return;
+        double at = 0;
+        for (const uint32_t other : cores_of_block_[block]) at = std::max(at, core_end(states_[other]));
+        launch(at + chip_.block_cycles);
+    }
+
+    // ---- agents: kS is the scalar unit, the others are pipes ---------------------------------------------------------------
+    void wake(uint32_t core, int agent) { work_.push_back({core, agent}); }
+    void advance_all() {
+        while (!work_.empty()) {
+            const auto [core, agent] = work_.back();
+            work_.pop_back();
+            if (agent == kS) advance_scalar(core);
+            else advance_pipe(core, static_cast<unsigned>(agent));
+            finish_if_done(core);
+        }
+    }
+
+    void place(uint32_t i, double start, double end, Stall stall, int32_t blocker) {
+        start_[i] = start;
+        end_[i] = end;
+        stall_[i] = stall;
+        blocker_[i] = blocker;
+    }
+    static void occupy(CoreState& core, unsigned pipe, double start, double end) {
+        const double from = std::max(start, core.busy_until[pipe]);
+        if (end > from) {
+            core.busy[pipe] += end - from;
+            core.busy_until[pipe] = end;
+        }
+    }
+
+    void advance_scalar(uint32_t c) {
+        CoreState& core = states_[c];
+        if (!core.running) return;
+        while (core.pc < core.end) {
+            const uint32_t i = core.pc;
+            const Instr& instr = instrs_[i];
+            const OpCost& op = ops_[instr.op];
+            const unsigned pipe = instr.pipe;
+            if (pipe != kS && pipe != kAll) {
+                PipeState& target = core.pipes[pipe];
+                if (target.queue.size() >= chip_.queue_depth) {
+                    core.queue_pipe = static_cast<int>(pipe);
+                    return;
+                }
+                issue(core, op.issue);
+                if (core.popped_at > core.now && core.queue_pipe == static_cast<int>(pipe)) core.now = core.popped_at;
+                core.queue_pipe = -1;
+                target.queue.push_back({i, core.now});
+                start_[i] = core.now;
+                stall_[i] = kIssue;
+                blocker_[i] = core.previous;
+                advance_pipe(c, pipe);
+            } else if (!on_scalar(c, core, i, instr, op)) {
+                return;
+            }
+            core.previous = static_cast<int32_t>(i);
+            ++core.pc;
+        }
+    }
+    void issue(CoreState& core, double cycles) {
+        occupy(core, kS, core.now, core.now + cycles);
+        core.now += cycles;
+    }
+    // An instruction of the scalar unit itself. False: it waits for something that is not known yet.
+    bool on_scalar(uint32_t c, CoreState& core, uint32_t i, const Instr& instr, const OpCost& op) {
+        const double at = core.now;
+        if (op.kind == kBarrier && instr.pipe == kAll) {
+            int32_t last = core.previous;
+            double until = at;
+            for (unsigned p = kV; p < kAll; ++p) {
+                PipeState& pipe = core.pipes[p];
+                if (!pipe.queue.empty() || !pipe.under_way.empty()) {
+                    barrier_wait_.resize(states_.size(), 0);
+                    barrier_wait_[c] = 1;
+                    return false;
+                }
+                if (pipe.last_end > until) {
+                    until = pipe.last_end;
+                    last = pipe.last;
+                }
+            }
+            issue(core, op.issue);
+            core.now = std::max(core.now, until);
+            place(i, at, core.now, until > at ? kBarrierWait : kIssue, last);
+            return true;
+        }
+        if (op.kind == kWaitFlag || op.kind == kCrossWait) {
+            Channel& channel = op.kind == kWaitFlag ? core.flags[flag_slot(instr.work)] : core.cross[cross_slot(instr.work)];
+            if (channel.tokens.empty()) {
+                channel.waiter = kS;
+                return false;
+            }
+            const Token token = channel.tokens.front();
+            channel.tokens.pop_front();
+            issue(core, op.issue);
+            const bool waited = token.time > core.now;
+            core.now = std::max(core.now, token.time);
+            place(i, at, core.now, waited ? (op.kind == kWaitFlag ? kFlag : kCrossCore) : kIssue, waited ? token.setter : core.previous);
+            return true;
+        }
+        issue(core, op.issue + (op.kind == kScalar || op.kind == kCache || op.kind == kState ? cycles_[i] : 0));
+        place(i, at, core.now, kIssue, core.previous);
+        if (op.kind == kSetFlag) raise(c, core.flags[flag_slot(instr.work)], {core.now + chip_.flag_latency, static_cast<int32_t>(i)});
+        if (op.kind == kCrossSet) cross_set(c, instr.work, core.now, i);
+        return true;
+    }
+
+    void advance_pipe(uint32_t c, unsigned p) {
+        CoreState& core = states_[c];
+        PipeState& pipe = core.pipes[p];
+        while (!pipe.queue.empty()) {
+            const Issued next = pipe.queue.front();
+            if (!step(c, core, pipe, p, next)) return;
+            pipe.queue.pop_front();
+            if (core.queue_pipe == static_cast<int>(p)) {
+                core.popped_at = start_[next.instr];
+                wake(c, kS);
+            }
+        }
+        if (barrier_waits(c) && pipe.under_way.empty()) {
+            barrier_wait_[c] = 0;
+            wake(c, kS);
+        }
+    }
+    bool barrier_waits(uint32_t c) const { return c < barrier_wait_.size() && barrier_wait_[c]; }
+
+    // The head of a pipe's queue. False: it cannot be placed yet.
+    bool step(uint32_t c, CoreState& core, PipeState& pipe, unsigned p, const Issued& next) {
+        const uint32_t i = next.instr;
+        const Instr& instr = instrs_[i];
+        const OpCost& op = ops_[instr.op];
+        double start = next.ready;
+        Stall stall = kIssue;
+        int32_t blocker = blocker_[i];
+        if (pipe.free_at > start) {
+            start = pipe.free_at;
+            stall = kPipeBusy;
+            blocker = pipe.last;
+        }
+        if (op.kind == kWaitFlag || op.kind == kCrossWait) {
+            Channel& channel = op.kind == kWaitFlag ? core.flags[flag_slot(instr.work)] : core.cross[cross_slot(instr.work)];
+            if (channel.tokens.empty()) {
+                channel.waiter = static_cast<int>(p);
+                return false;
+            }
+            const Token token = channel.tokens.front();
+            channel.tokens.pop_front();
+            const bool waited = token.time > start;
+            const double end = std::max(start, token.time);
+            place(i, start, end, waited ? (op.kind == kWaitFlag ? kFlag : kCrossCore) : stall, waited ? token.setter : blocker);
+            if (end > pipe.free_at || waited) {
+                pipe.free_at = end;
+                pipe.last = static_cast<int32_t>(i);
+            }
+            return true;
+        }
+        if (is_gm_copy(i, op)) return begin_transfer(c, pipe, p, i, start, stall, blocker, op);
+        if (!pipe.under_way.empty()) return false;  // everything else keeps its order behind running transfers
+        if (op.kind == kSetFlag || op.kind == kCrossSet || op.kind == kBarrier) {
+            if (pipe.last_end > start) {
+                start = pipe.last_end;
+                stall = kPipeBusy;
+                blocker = pipe.last;
+            }
+            place(i, start, start, stall, blocker);
+            if (op.kind == kBarrier) pipe.free_at = std::max(pipe.free_at, start);
+            if (op.kind == kSetFlag) raise(c, core.flags[flag_slot(instr.work)], {start + chip_.flag_latency, static_cast<int32_t>(i)});
+            if (op.kind == kCrossSet) cross_set(c, instr.work, start, i);
+            return true;
+        }
+        run_here(core, pipe, p, i, start, stall, blocker, op);
+        return true;
+    }
+
+    // A computation or an on-chip copy.
+    void run_here(CoreState& core, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
+        Range range;
+        if (p == kV) {
+            range = ranges(i);
+            for (const Range& earlier : pipe.recent)
+                if (earlier.end > start && depends(earlier, range)) {
+                    start = earlier.end;
+                    stall = kHazard;
+                    blocker = static_cast<int32_t>(earlier.instr);
+                }
+        }
+        double duration = cycles_[i];
+        if (op.cold > 0 && start > pipe.last_end) duration += op.cold;
+        const double end = start + duration;
+        place(i, start, end, stall, blocker);
+        occupy(core, p, start, end);
+        const double gap = op.interval > 0 ? std::max(op.interval, duration - op.latency) : duration;
+        pipe.free_at = start + std::min(gap, duration);
+        pipe.last_end = std::max(pipe.last_end, end);
+        pipe.last = static_cast<int32_t>(i);
+        if (p == kV) {
+            range.end = end;
+            range.instr = i;
+            pipe.recent[pipe.recent_at++ % kRecent] = range;
+        }
+    }
+    Range ranges(uint32_t i) const {
+        Range range;
+        const Access* access = accesses_ + access_at_[i];
+        for (unsigned a = 0; a < instrs_[i].accesses; ++a) {
+            uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
+            const bool outer = access[a].more();
+            if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
+            for (const unsigned side : {0u, 1u})
+                if (access[a].mode() & (side + 1)) {
+                    range.low[side] = std::min(range.low[side], access[a].address());
+                    range.high[side] = std::max(range.high[side], high);
+                }
+            a += outer;
+        }
+        return range;
+    }
+    static bool meet(const Range& a, int x, const Range& b, int y) { return a.low[x] < b.high[y] && b.low[y] < a.high[x]; }
+    static bool depends(const Range& earlier, const Range& later) {
+        return meet(earlier, 1, later, 0) || meet(earlier, 1, later, 1) || meet(earlier, 0, later, 1);
+    }
+
+    // ---- GM transfers ------------------------------------------------------------------------------------------------------
+    bool is_gm_copy(uint32_t i, const OpCost& op) const {
+        if (op.kind != kCopy || op.rate <= 0) return false;
+        const Access* access = accesses_ + access_at_[i];
+        for (unsigned a = 0; a < instrs_[i].accesses; ++a)
+            if (access[a].space() == kGm && access[a].row_bytes() != 0) return true;
+        return false;
+    }
+    bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
+        place(i, start, start, stall, blocker);
+        bool write = false;
+        const Access* access = accesses_ + access_at_[i];
+        for (unsigned a = 0; a < instrs_[i].accesses; ++a)
+            if (access[a].space() == kGm) write = access[a].mode() & kWrite;
+        if (idle_.empty()) {
+            transfers_.push_back(std::make_unique<Transfer>());
+            idle_.push_back(transfers_.back().get());
+        }
+        Transfer* t = idle_.back();
+        idle_.pop_back();
+        *t = {};
+        t->core = c;
+        t->pipe = p;
+        t->instr = i;
+        t->write = write;
+        t->rate = op.rate;
+        t->row_cycles = 0;
+        pipe.under_way.push_back(t);
+        pipe.free_at = start + op.interval;
+        pipe.last = static_cast<int32_t>(i);
+        push(start, t);
+        return true;
+    }
+    void push(double time, Transfer* transfer) { events_.push({time, order_++, transfer}); }
+
+    void handle(const Event& event) {
+        Transfer& t = *event.transfer;
+        PipeState& pipe = states_[t.core].pipes[t.pipe];
+        const OpCost& op = ops_[instrs_[t.instr].op];
+        if (!t.begun) {
+            t.begun = true;
+            const bool bypass = (instrs_[t.instr].arg >> 8) & 1;
+            const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
+            t.ready = event.time + wait;
+            t.row_cycles = op.row * t.demand.rows + cycles_[t.instr];
+            if (pipe.under_way.front() == &t) push(std::max(t.ready, pipe.data_end), &t);
+            return;
+        }
+        if (t.remaining > 0) {
+            push(memory_.piece(t, event.time, std::min(t.remaining, kPieceBytes)), &t);
+            return;
+        }
+        complete(t, pipe, event.time);
+    }
+    void complete(Transfer& t, PipeState& pipe, double time) {
+        memory_.end(t);
+        end_[t.instr] = time;
+        occupy(states_[t.core], t.pipe, start_[t.instr], time);
+        pipe.data_end = time;
+        pipe.last_end = std::max(pipe.last_end, time);
+        pipe.under_way.pop_front();
+        if (!pipe.under_way.empty() && pipe.under_way.front()->begun) push(std::max(pipe.under_way.front()->ready, time), pipe.under_way.front());
+        wake(t.core, static_cast<int>(t.pipe));
+        idle_.push_back(&t);
+    }
+
+    // ---- flags -------------------------------------------------------------------------------------------------------------
+    static uint32_t flag_slot(uint32_t work) { return ((work >> 16) & 7) * 128 + ((work >> 8) & 7) * 16 + (work & 15); }
+    static uint32_t cross_slot(uint32_t work) { return work & (kCrossSlots - 1); }
+    void raise(uint32_t c, Channel& channel, Token token) {
+        channel.tokens.push_back(token);
+        if (channel.waiter >= 0) {
+            wake(c, channel.waiter);
+            channel.waiter = -1;
+        }
+    }
+    // Mode 0: all cores of one type; 1: the vector cores of one AI core; 2: the cube core and the vector cores of one AI core.
+    void cross_set(uint32_t c, uint32_t work, double at, uint32_t instr) {
+        const uint32_t mode = work >> 8, slot = cross_slot(work), block = cores_[c].block, type = cores_[c].type;
+        const Token token{at + chip_.cross_latency, static_cast<int32_t>(instr)};
+        if (mode == 2) {
+            if (type == kCubeCore) {
+                for (const uint32_t other : cores_of_block_[block])
+                    if (cores_[other].type != kCubeCore) raise(other, states_[other].cross[slot], token);
+                return;
+            }
+            uint32_t partners = 0;
+            for (const uint32_t other : cores_of_block_[block]) partners += cores_[other].type != kCubeCore;
+            for (const Token& done : gather(mode2_sets_[block * kCrossSlots + slot], c, token, partners))
+                for (const uint32_t other : cores_of_block_[block])
+                    if (cores_[other].type == kCubeCore) raise(other, states_[other].cross[slot], done);
+            return;
+        }
+        std::vector<uint32_t> all;
+        if (mode == 1) {
+            for (const uint32_t other : cores_of_block_[block])
+                if (cores_[other].type == type) all.push_back(other);
+        } else {
+            for (uint32_t other = 0; other < states_.size(); ++other)
+                if (cores_[other].type == type) all.push_back(other);
+        }
+        auto& sets = mode == 1 ? mode1_sets_[block * kCrossSlots + slot] : mode0_sets_[type * kCrossSlots + slot];
+        for (const Token& done : gather(sets, c, token, static_cast<uint32_t>(all.size())))
+            for (const uint32_t other : all) raise(other, states_[other].cross[slot], done);
+    }
+    struct Gathering {
+        std::unordered_map<uint32_t, uint32_t> rounds;  // how often each core has set the flag
+        std::vector<uint32_t> arrived;                  // per round
+        std::vector<Token> latest;
+        size_t completed = 0;
+    };
+    // Adds one set; returns the rounds that are complete now, each with the time of its last set.
+    static std::vector<Token> gather(Gathering& g, uint32_t c, Token token, uint32_t partners) {
+        const uint32_t round = g.rounds[c]++;
+        if (g.arrived.size() <= round) {
+            g.arrived.resize(round + 1, 0);
+            g.latest.resize(round + 1, Token{0, -1});
+        }
+        ++g.arrived[round];
+        if (token.time >= g.latest[round].time) g.latest[round] = token;
+        std::vector<Token> done;
+        while (g.completed < g.arrived.size() && g.arrived[g.completed] >= partners) done.push_back(g.latest[g.completed++]);
+        return done;
+    }
+
+    // Nothing can move although work is left: a wait without its set (already reported by the run). Let it pass, so that the
+    // rest of the kernel still gets times.
+    bool release_one_stuck() {
+        for (uint32_t c = 0; c < states_.size(); ++c) {
+            CoreState& core = states_[c];
+            if (core.finished || !core.running) continue;
+            for (std::vector<Channel>* channels : {&core.flags, &core.cross})
+                for (Channel& channel : *channels)
+                    if (channel.waiter >= 0) {
+                        ++stuck_;
+                        raise(c, channel, {core_end(core), -1});
+                        return true;
+                    }
+        }
+        return false;
+    }
+
+    static constexpr uint32_t kCubeCore = 1;
+
+    const Chip& chip_;
+    const OpCost* ops_;
+    const Instr* instrs_;
+    const Access* accesses_;
+    const float* cycles_;
+    const Core* cores_;
+    double *start_, *end_;
+    uint8_t* stall_;
+    int32_t* blocker_;
+    Memory& memory_;
+    std::vector<CoreState> states_;
+    std::vector<uint64_t> access_at_;
+    std::vector<std::vector<uint32_t>> cores_of_block_;
+    std::vector<uint32_t> left_in_block_;
+    std::vector<uint8_t> barrier_wait_;
+    std::vector<Gathering> mode0_sets_, mode1_sets_, mode2_sets_;
+    std::vector<std::unique_ptr<Transfer>> transfers_;
+    std::vector<Transfer*> idle_;
+    std::vector<std::pair<uint32_t, int>> work_;
+    std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
+    uint64_t order_ = 0;
+    uint32_t next_block_ = 0, blocks_ = 0;
+    double stuck_ = 0;
+};
+
+}  // namespace
+}  // namespace timing
+
+extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost* ops, const timing::Instr* instrs, const timing::Access* accesses,
+                                 const float* cycles, const uint64_t* core_begin, const timing::Core* cores, uint32_t core_count, double* start,
+                                 double* end, uint8_t* stall, int32_t* blocker, timing::Result* results, timing::Traffic* traffic) {
+    timing::Memory memory(*chip);
+    for (uint32_t pass = 0; pass <= chip->warm; ++pass) {
+        memory.traffic = {};
+        timing::Schedule schedule(*chip, ops, instrs, accesses, cycles, core_begin, cores, core_count, start, end, stall, blocker, memory);
+        schedule.run();
+        schedule.results(results);
+        memory.traffic.stuck = schedule.stuck();
+        memory.restart();
+    }
+    *traffic = memory.traffic;
+}
