@@ -15,7 +15,7 @@ _ENTRY = re.compile(
     r"(?P<marks>(?:__global__|__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\s)+?)\s*void\s+(?P<name>\w+)\s*\("
 )
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-_TASK = re.compile(r"KERNEL_TASK_TYPE_DEFAULT\s*\(\s*(?:AscendC::)?(\w+)\s*\)")
+_TASK = re.compile(r"KERNEL_TASK_TYPE_DEFAULT\s*\(\s*(?:AscendC::)?(KERNEL_TYPE_\w+)\s*\)")
 _TASK_BY_KEY = re.compile(r"KERNEL_TASK_TYPE\s*\(\s*(\w+)\s*,\s*(?:AscendC::)?(\w+)\s*\)")
 _CUBE = re.compile(r"\b(Mmad|LoadData|LoadDataWithTranspose|Fixpipe|REGIST_MATMUL_OBJ|MatmulImpl|matmul_intf)\b")
 _VECTOR = re.compile(r"\b(VECIN|VECOUT|VECCALC)\b")

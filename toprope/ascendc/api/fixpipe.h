@@ -72,11 +72,13 @@ template <typename D, typename S> D fixpipe_value(S value, QuantMode_t mode, uin
     }
 }
 
-// Element (m, n) of result `nd` in L0C: zN, 16x16 blocks; src_stride counts rows of 16 elements between columns of blocks.
-template <typename S> S l0c_element(const uint8_t* base, uint32_t nd, uint32_t m, uint32_t n, const AscendC::FixpipeParamsV220& p) {
-    S value;
-    std::memcpy(static_cast<void*>(&value), base + ((uint64_t{nd} * p.srcNdStride * 16 + uint64_t{n / 16} * p.srcStride + m) * 16 + n % 16) * sizeof(S), sizeof(S));
-    return value;
+// `count` (at most 32) neighbours in row m from column n of result `nd` in L0C: zN, 16x16 blocks; srcStride counts rows of 16
+// elements between columns of blocks.
+template <typename S> void l0c_row(S* out, const uint8_t* base, uint32_t nd, uint32_t m, uint32_t n, uint32_t count, const AscendC::FixpipeParamsV220& p) {
+    for (uint32_t i = 0; i < count; i += 16) {
+        const uint64_t at = (uint64_t{nd} * p.srcNdStride * 16 + uint64_t{(n + i) / 16} * p.srcStride + m) * 16;
+        std::memcpy(static_cast<void*>(out + i), base + (at + (n + i) % 16) * sizeof(S), (count - i < 16 ? count - i : 16) * sizeof(S));
+    }
 }
 
 template <typename D> void store_atomic(D* to, const D* from, uint32_t count) {
@@ -106,10 +108,11 @@ void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, cons
     for (uint32_t nd = 0; nd < (target.nz ? 1u : p.ndNum); ++nd)
         for (uint32_t n = 0; n < p.nSize; n += step)
             for (uint32_t m = 0; m < p.mSize; ++m) {
+                S in[32];
                 D row[32];
                 const uint32_t count = p.nSize - n < step ? p.nSize - n : step;
-                for (uint32_t i = 0; i < count; ++i)
-                    row[i] = fixpipe_value<D, S>(l0c_element<S>(from, nd, m, n + i, p), p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
+                l0c_row(in, from, nd, m, n, count, p);
+                for (uint32_t i = 0; i < count; ++i) row[i] = fixpipe_value<D, S>(in[i], p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
                 store_atomic(reinterpret_cast<D*>(to + target.offset(nd, m, n, p)), row, count);
             }
 }

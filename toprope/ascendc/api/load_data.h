@@ -153,7 +153,7 @@ void load_2d(const Op& op, const AscendC::LocalTensor<T>& dst, const Source* src
         const auto* from = reinterpret_cast<const uint8_t*>(src_host) + (p.startIndex + step * r) * static_cast<int64_t>(kFractalBytes);
         uint8_t* to = dst.host() + uint64_t{r} * (1 + p.dstGap) * kFractalBytes;
         if (!p.ifTranspose) std::memcpy(to, from, kFractalBytes);
-        else transpose_square<uint16_t>(to, {0, 0, 0, 0}, from, {0, 0, 0, 0});
+        else transpose_16x16(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from));
     }
 }
 

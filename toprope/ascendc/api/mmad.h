@@ -47,32 +47,33 @@ struct MmadShape {
     }
 };
 
-// A as floats (or int32): [mf][16][kf*k0], rows beyond m are zero. With one row the hardware reads A as a plain vector (GEMV).
+// A as floats (or int32), fractal by fractal. With one row the hardware reads A as a plain vector (GEMV): it is row 0 of each fractal.
+// Rows beyond m hold whatever L0A holds; they only reach rows of C that nobody may read.
 template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
-    auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * 16 * s.kf * s.k0));
-    const uint32_t row = s.kf * s.k0;
-    for (uint32_t i = 0; i < s.mf * 16; ++i) {
-        if (i >= s.m) {
-            std::memset(static_cast<void*>(out + size_t{i} * row), 0, row * sizeof(Acc));
-            continue;
-        }
-        for (uint32_t f = 0; f < s.kf; ++f) {
-            const uint64_t at = s.gemv ? uint64_t{f} * s.k0 : (uint64_t{i / 16} * s.kf + f) * 16 * s.k0 + i % 16 * s.k0;
-            cube_elements<Acc, U>(out + size_t{i} * row + f * s.k0, a, at, s.k0);
-        }
+    const uint32_t fractal = 16 * s.k0;
+    auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * s.kf * fractal));
+    if (!s.gemv) {
+        cube_elements<Acc, U>(out, a, 0, s.mf * s.kf * fractal);
+        return out;
     }
+    std::memset(static_cast<void*>(out), 0, size_t{s.kf} * fractal * sizeof(Acc));
+    for (uint32_t f = 0; f < s.kf; ++f) cube_elements<Acc, U>(out + size_t{f} * fractal, a, uint64_t{f} * s.k0, s.k0);
     return out;
 }
 
 // B as floats (or int32): [nf][kf*k0][16].
 template <typename Acc, typename S> const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
-    auto* out = reinterpret_cast<Acc*>(cube_scratch(1, size_t{s.nf} * 16 * s.kf * s.k0));
-    Acc column[64];
+    const uint32_t fractal = 16 * s.k0;
+    auto* out = reinterpret_cast<Acc*>(cube_scratch(1, size_t{s.nf} * s.kf * fractal));
+    Acc columns[16 * 64];
     for (uint32_t f = 0; f < s.kf; ++f)
-        for (uint32_t j = 0; j < s.nf * 16; ++j) {
-            cube_elements<Acc, S>(column, b, (uint64_t{f} * s.nf + j / 16) * 16 * s.k0 + j % 16 * s.k0, s.k0);
-            Acc* to = out + (size_t{j / 16} * s.kf + f) * s.k0 * 16 + j % 16;
-            for (uint32_t i = 0; i < s.k0; ++i) to[i * 16] = column[i];
+        for (uint32_t j = 0; j < s.nf; ++j) {
+            cube_elements<Acc, S>(columns, b, (uint64_t{f} * s.nf + j) * fractal, fractal);
+            Acc* to = out + (size_t{j} * s.kf + f) * fractal;
+            if constexpr (kK0<S> == 16 && std::is_same_v<Acc, float>) transpose_16x16(to, columns);
+            else
+                for (uint32_t i = 0; i < s.k0; ++i)
+                    for (uint32_t c = 0; c < 16; ++c) to[i * 16 + c] = columns[c * s.k0 + i];
         }
     return out;
 }
@@ -81,13 +82,13 @@ template <typename U, typename S, typename Acc>
 void mmad_run(Acc* c, const uint8_t* a, const uint8_t* b, const Acc* bias, const MmadShape& s, bool accumulate) {
     const Acc* left = mmad_left<Acc, U>(a, s);
     const Acc* right = mmad_right<Acc, S>(b, s);
-    const uint32_t row = s.kf * s.k0;
+    const size_t panel = size_t{s.kf} * 16 * s.k0;
     for (uint32_t j = 0; j < s.nf; ++j)
         for (uint32_t i = 0; i < s.mf; ++i) {
             Acc* block = c + (size_t{j} * s.mf + i) * 256;
             if (bias != nullptr)
                 for (uint32_t e = 0; e < 256; ++e) block[e] = bias[j * 16 + e % 16];
-            cube_block(block, left + size_t{i} * 16 * row, row, right + size_t{j} * row * 16, s.k, accumulate || bias != nullptr);
+            cube_block(block, left + i * panel, s.k0, right + j * panel, s.k, accumulate || bias != nullptr);
         }
 }
 

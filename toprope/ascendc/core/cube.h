@@ -32,10 +32,14 @@ template <typename Acc, typename T> void cube_elements(Acc* out, const uint8_t* 
         for (uint32_t i = 0; i < count; ++i) out[i] = cube_element<Acc, T>(base, index + i);
 }
 
-// c[16][16] (+)= a[16][k] * b[k][16]; the inner loop of every product. In the runtime, where fused multiply-add is allowed:
-// products of 16-bit floats are exact in float, so fusing does not change them.
-void cube_block(float* c, const float* a, uint32_t a_row, const float* b, uint32_t k, bool accumulate);
-void cube_block(int32_t* c, const int32_t* a, uint32_t a_row, const int32_t* b, uint32_t k, bool accumulate);
+// c[16][16] (+)= A[16][k] x B[k][16], the inner loop of every product; A lies in fractals of 16 x k0, one after the other, B as rows.
+// In the runtime, where fused multiply-add is allowed: products of 16-bit floats are exact in float, so fusing does not change them.
+void cube_block(float* c, const float* a, uint32_t k0, const float* b, uint32_t k, bool accumulate);
+void cube_block(int32_t* c, const int32_t* a, uint32_t k0, const int32_t* b, uint32_t k, bool accumulate);
+
+// 16 x 16 transposes, in the runtime because they are permutations of whole vectors.
+void transpose_16x16(float* out, const float* in);
+void transpose_16x16(uint16_t* out, const uint16_t* in);
 
 // Room for the converted operands of an Mmad (0: left, 1: right) and a widened result (2); grows to the largest asked for.
 float* cube_scratch(int operand, size_t elements);

@@ -350,33 +350,71 @@ void float_to_half_n(uint16_t* out, const float* in, size_t n) {
 
 // ---- the cube's inner loop ----------------------------------------------------------------------------------------------
 
-template <typename V, typename T>
-static inline void block_product(T* c, const T* a, uint32_t a_row, const T* b, uint32_t k, bool accumulate) {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
+// The sixteen rows of the sum stay in registers, so every loop over them is unrolled.
+template <uint32_t k0, typename V, typename T>
+static inline void block_product(T* c, const T* a, const T* b, uint32_t k, bool accumulate) {
     V acc[16];
+#pragma GCC unroll 16
     for (int r = 0; r < 16; ++r) {
+        acc[r] = V{};
         if (accumulate) std::memcpy(&acc[r], c + r * 16, sizeof(V));
-        else acc[r] = V{};
     }
-    for (uint32_t i = 0; i < k; ++i) {
-        V row;
-        std::memcpy(&row, b + i * 16, sizeof(V));
-        for (int r = 0; r < 16; ++r) acc[r] += a[static_cast<size_t>(r) * a_row + i] * row;
+    for (uint32_t begin = 0; begin < k; begin += k0, a += 16 * k0) {
+        const uint32_t end = k - begin < k0 ? k - begin : k0;
+        for (uint32_t i = 0; i < end; ++i, b += 16) {
+            V row;
+            std::memcpy(&row, b, sizeof(V));
+#pragma GCC unroll 16
+            for (uint32_t r = 0; r < 16; ++r) acc[r] += a[r * k0 + i] * row;
+        }
     }
+#pragma GCC unroll 16
     for (int r = 0; r < 16; ++r) std::memcpy(c + r * 16, &acc[r], sizeof(V));
 }
 typedef float V16f __attribute__((vector_size(64)));
 typedef uint32_t V16u __attribute__((vector_size(64)));
+typedef uint16_t V16h __attribute__((vector_size(32)));
 
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("fp-contract=fast", "unroll-loops")))
-#endif
-void cube_block(float* c, const float* a, uint32_t a_row, const float* b, uint32_t k, bool accumulate) {
-    block_product<V16f>(c, a, a_row, b, k, accumulate);
+// The fractal's width as a constant turns every address into a displacement.
+template <typename V, typename T> static inline void block_product(T* c, const T* a, uint32_t k0, const T* b, uint32_t k, bool accumulate) {
+    if (k0 == 16) block_product<16, V>(c, a, b, k, accumulate);
+    else if (k0 == 8) block_product<8, V>(c, a, b, k, accumulate);
+    else if (k0 == 32) block_product<32, V>(c, a, b, k, accumulate);
+    else block_product<64, V>(c, a, b, k, accumulate);
 }
-void cube_block(int32_t* c, const int32_t* a, uint32_t a_row, const int32_t* b, uint32_t k, bool accumulate) {
+void cube_block(float* c, const float* a, uint32_t k0, const float* b, uint32_t k, bool accumulate) {
+    block_product<V16f>(c, a, k0, b, k, accumulate);
+}
+void cube_block(int32_t* c, const int32_t* a, uint32_t k0, const int32_t* b, uint32_t k, bool accumulate) {
     // Unsigned: an overflowing sum wraps, as the accumulator does.
-    block_product<V16u>(reinterpret_cast<uint32_t*>(c), reinterpret_cast<const uint32_t*>(a), a_row, reinterpret_cast<const uint32_t*>(b), k, accumulate);
+    block_product<V16u>(reinterpret_cast<uint32_t*>(c), reinterpret_cast<const uint32_t*>(a), k0, reinterpret_cast<const uint32_t*>(b), k, accumulate);
 }
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+// Interleaving the upper half with the lower half of sixteen rows, four times, is a transposition.
+template <typename V, typename T> static inline void transpose(T* out, const T* in) {
+    V row[16], next[16];
+    std::memcpy(static_cast<void*>(row), in, sizeof row);
+    for (int stage = 0; stage < 4; ++stage) {
+        for (int i = 0; i < 8; ++i) {
+            next[2 * i] = __builtin_shufflevector(row[i], row[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            next[2 * i + 1] = __builtin_shufflevector(row[i], row[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+        std::memcpy(static_cast<void*>(row), static_cast<const void*>(next), sizeof row);
+    }
+    std::memcpy(out, static_cast<const void*>(row), sizeof row);
+}
+void transpose_16x16(float* out, const float* in) { transpose<V16f>(out, in); }
+void transpose_16x16(uint16_t* out, const uint16_t* in) { transpose<V16h>(out, in); }
 
 float* cube_scratch(int operand, size_t elements) {
     static float* memory[3] = {nullptr, nullptr, nullptr};
@@ -510,4 +548,5 @@ uint64_t toprope_buffer_count() { return buffers.size; }
 const Buffer* toprope_buffers() { return buffers.data; }
 }
 
+#include "cast.cpp"
 #include "vector.cpp"
