@@ -5,23 +5,23 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
 from .attention import AttentionPlan
 from .batch import Batch
+from .delta import Delta
+from .engine_config import EngineConfig
 from .errors import ServeError
 from .kernels import load_kernels
 from .kv_cache import KvCache
 from .kv_memory import KvMemory
 from .model import Llama
-from .policies import Policy
 from .request import FinishReason, Request, SamplingParams
 from .sampler import Sampled, Sampler
-from .scheduler import Scheduler, SchedulerLimits
+from .scheduler import Scheduler
 from .text_stream import TextStream
 from .tokenizer import Tokenizer
 from .weights import open_model
@@ -34,31 +34,6 @@ class UnsupportedRequest(ServeError):
 
     code = "unsupported"
     http_status = 400
-
-
-@dataclass(frozen=True)
-class EngineConfig:
-    """How to run a model. ``threads`` 0 means one per core; ``kernels`` is auto, compiled or torch."""
-
-    dtype: torch.dtype = torch.float32
-    kernels: str = "auto"
-    batch_invariant: bool = False  # insist on it: refuse kernels that cannot promise it
-    threads: int = 0
-    block_tokens: int = 16
-    kv_bytes: int = 1 << 30
-    host_kv_bytes: int = 0
-    prefix_caching: bool = True
-    limits: SchedulerLimits = field(default_factory=SchedulerLimits)
-    policy: Policy | None = None
-
-
-class Delta(NamedTuple):
-    """News about one request: a token, the text that became certain with it, and perhaps the end."""
-
-    request_id: str
-    sampled: Sampled
-    text: str
-    finish_reason: FinishReason | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +80,7 @@ class Engine:
         limits = replace(config.limits, max_model_len=min(config.limits.max_model_len, files.config.context_tokens))
         if config.threads:
             torch.set_num_threads(config.threads)
-        kernels = load_kernels(config.dtype, config.kernels)
+        kernels = load_kernels(getattr(torch, config.dtype), config.kernels)
         if config.batch_invariant and not kernels.batch_invariant:
             raise ValueError(
                 "torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones"

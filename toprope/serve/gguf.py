@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from .bad_weights import BadWeights
@@ -98,7 +97,7 @@ class GgufFile:
         """The names in the file, such as ``blk.0.attn_q.weight``."""
         return list(self._table)
 
-    def tensor(self, name: str) -> torch.Tensor:
+    def tensor(self, name: str) -> _Floats:
         """One tensor under its name in the file, float32; raises ``BadWeights`` when its bytes are not all there."""
         shape, kind, offset = self._table[name]
         form = _FORMATS.get(kind)
@@ -117,9 +116,9 @@ class GgufFile:
                 f"{self.path}: tensor {name!r} ends {missing} bytes behind the end of the file; it was cut short"
             )
         blocks = np.frombuffer(self._bytes, np.uint8, size, start).reshape(-1, form.block_bytes)
-        return torch.from_numpy(form.decode(blocks).reshape(shape))
+        return form.decode(blocks).reshape(shape)
 
-    def tensors(self) -> dict[str, torch.Tensor]:
+    def tensors(self) -> dict[str, _Floats]:
         """All weights of a Llama-family file under the names that ``Llama`` takes."""
         family = self.metadata.get("general.architecture", "")
         heads = self.metadata.get(f"{family}.attention.head_count", 1)
@@ -201,7 +200,7 @@ def _hf_name(name: str) -> str | None:
     return None
 
 
-def _split_pairs(tensor: torch.Tensor, heads: int) -> torch.Tensor:
+def _split_pairs(tensor: _Floats, heads: int) -> _Floats:
     rows = tensor.shape[0]
     pairs = tensor.reshape(heads, rows // heads // 2, 2, *tensor.shape[1:])
-    return pairs.transpose(1, 2).reshape(tensor.shape)
+    return pairs.swapaxes(1, 2).reshape(tensor.shape)

@@ -26,6 +26,11 @@ _LLAMA3_SPLIT = (
 _QWEN2_SPLIT = _LLAMA3_SPLIT.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
+def open_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a model folder or GGUF file; raises ``BadWeights``."""
+    return Tokenizer.from_folder(path) if path.is_dir() else Tokenizer.from_gguf(GgufFile(path))
+
+
 class BadChat(Exception):
     """The chat template refused the messages; the message is the template's own."""
 

@@ -34,13 +34,16 @@ def open_model(path: str | Path) -> ModelFiles:
     if not path.exists():
         raise BadWeights(f"{path}: no such file or folder")
     file = GgufFile(path)
-    tensors = file.tensors()
+    tensors = {name: torch.from_numpy(array) for name, array in file.tensors().items()}
     config = LlamaConfig.from_gguf(file.metadata, tied_embeddings="lm_head.weight" not in tensors)
     return ModelFiles(path, config, tensors, file)
 
 
 def _open_folder(path: Path) -> ModelFiles:
     raw = read_json(path / "config.json")
+    generation = path / "generation_config.json"
+    if generation.exists() and (end := read_json(generation).get("eos_token_id")) is not None:
+        raw["eos_token_id"] = end  # often more complete: it knows the end of a turn besides the end of a text
     config = LlamaConfig.from_hf(raw)
     index = path / "model.safetensors.index.json"
     names = sorted(set(read_json(index)["weight_map"].values())) if index.exists() else ["model.safetensors"]
