@@ -14,7 +14,7 @@ import numpy as np
 from toprope import dtypes, runtime, tiling
 from toprope.build import shared_library
 from toprope.check import check
-from toprope.errors import BadArgument, BadKernel
+from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.finding import Finding
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
@@ -73,6 +73,7 @@ class Kernel:
     defines: tuple[str, ...] = ()
     template_arguments: str = ""
     choices: dict[str, Any] = field(default_factory=dict, hash=False)
+    siblings: tuple[str, ...] = ()  # the file's other entries, compiled along: a file of many kernels compiles once
 
     @property
     def name(self) -> str:
@@ -87,8 +88,17 @@ class Kernel:
 
     def build(self, soc: Soc, core_type: str) -> Path:
         """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
-        function = f"{self.name}<{self.template_arguments}>" if self.entry.template else self.name
-        unit = f'#include "{self.path.resolve()}"\n#include "core/entry.h"\nTOPROPE_ENTRY({self.name}, {function})\n'
+        if not self.siblings or self.entry.template:
+            return self._compile(soc, core_type, (self.name,))
+        try:
+            return self._compile(soc, core_type, tuple(sorted((self.name, *self.siblings))))
+        except CompileFailed:  # perhaps only because a sibling is switched off by the preprocessor
+            return self._compile(soc, core_type, (self.name,))
+
+    def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
+        function = f"{self.name}<{self.template_arguments}>" if self.entry.template else ""
+        unit = f'#include "{self.path.resolve()}"\n#include "core/entry.h"\n'
+        unit += "".join(f"TOPROPE_ENTRY({name}, {function or name})\n" for name in names)
         generated = tiling.generated_header(self.path)
         return shared_library(
             generated + unit,
@@ -154,7 +164,17 @@ class Launcher:
 def load(path: str | Path, *, include: Sequence[str | Path] = (), defines: Sequence[str] = ()) -> KernelFile:
     """Read an Ascend C source; its entries become attributes. Compiles on first launch. Raises BadKernel."""
     file = Path(path)
-    return KernelFile(file, {e.name: Kernel(file, e, tuple(map(Path, include)), tuple(defines)) for e in entries(file)})
+    found = entries(file)
+    plain = tuple(e.name for e in found if not e.template)
+    return KernelFile(
+        file,
+        {
+            e.name: Kernel(
+                file, e, tuple(map(Path, include)), tuple(defines), siblings=tuple(n for n in plain if n != e.name)
+            )
+            for e in found
+        },
+    )
 
 
 class KernelFile:
