@@ -36,7 +36,7 @@ struct Core {
     VectorState vector;
     AtomicOp atomic = AtomicOp::none;
     Dtype atomic_type = Dtype::none;
-    uint64_t registers[16] = {};          // special registers by number of their owner header
+    uint64_t registers[32] = {};          // special registers, numbered by their owner headers: vector 5 to 14, cube 0 to 4, api/registers.h from 31 down
     void* pipe = nullptr;                 // AscendC::TPipe*
     uint8_t flag[kEventTypes][kEventIds] = {};
     uint8_t cross_flag[kCrossFlags] = {};                     // CrossCoreWaitFlag counts down

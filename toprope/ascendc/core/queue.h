@@ -48,10 +48,21 @@ struct Carver {
     uint32_t next, end;
 };
 
+// Puts a buffer of a user's pool at its address.
+inline void place_slot(BufferSlot& slot, uint32_t address, uint32_t bytes, AscendC::TPosition position, bool managed, Site site) {
+    slot = BufferSlot{};
+    slot.address = address;
+    slot.bytes = bytes;
+    slot.position = position;
+    slot.managed = managed;
+    add_buffer({address, bytes, site_index(site), self->index, static_cast<uint8_t>(space_of(position)), static_cast<uint8_t>(position), 0});
+}
+
 }  // namespace toprope
 
 namespace AscendC {
 
+using TBufHandle = toprope::BufferSlot*;
 class TPipe;
 template <TPosition position, uint32_t bufIDSize> class TBufPool;
 template <TPosition position> class TBuf;
@@ -141,7 +152,11 @@ public:
     void FreeAllEvent(toprope::Site site = toprope::Site::here()) {
         for (uint32_t i = 0; i < count_; ++i) settle_free_event(slots_[i], site);
     }
-    void InitBufHandle(...) = delete;
+    // For pools that users write: the queue's buffers are `num` slots from `first` on; each gets its place.
+    void InitStartBufHandle(TBufHandle first, uint8_t num, uint32_t) { take_buffers(first, num); }
+    template <typename Pool> void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        toprope::place_slot(first[index], curPoolAddr, len, bufPosition, true, site);
+    }
 
     // Called by InitBuffer.
     void take_buffers(toprope::BufferSlot* slots, uint32_t count) {
@@ -232,6 +247,10 @@ public:
     template <typename T> LocalTensor<T> DeQue() { return Get<T>(); }
     uint32_t GetBufLen() const { return slot_ != nullptr ? slot_->bytes : 0; }
     void take_buffers(toprope::BufferSlot* slots, uint32_t) { slot_ = slots; }
+    void InitStartBufHandle(TBufHandle first, uint8_t, uint32_t) { take_buffers(first, 1); }
+    template <typename Pool> void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        toprope::place_slot(first[index], curPoolAddr, len, position, false, site);
+    }
 
 private:
     toprope::BufferSlot* slot_ = nullptr;

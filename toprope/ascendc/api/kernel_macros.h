@@ -1,0 +1,179 @@
+// The macros around a kernel: tiling data, tiling keys, kernel types, core types, and the numbers of dtypes and formats.
+// Pages: Kernel-Tiling/*.md, Utils-API/Tiling模板编程/*.md. DTYPE_* and ORIG_DTYPE_* come from the build (-D).
+#pragma once
+
+#include "../core/vector.h"
+#include <utility>
+
+#include "system.h"
+
+// ---- which core ----------------------------------------------------------------------------------------------------------
+
+// Written as `if ASCEND_IS_AIC { ... }`: the condition brings its own parentheses.
+#define ASCEND_IS_AIC constexpr(g_coreType == AscendC::AIC)
+#define ASCEND_IS_AIV constexpr(g_coreType == AscendC::AIV)
+#define ASCEND_IS_NOT_AIC constexpr(g_coreType != AscendC::AIC)
+#define ASCEND_IS_NOT_AIV constexpr(g_coreType != AscendC::AIV)
+
+// Read from the source before it is compiled (toprope/source.py); nothing is left at run time.
+enum KernelMetaType {
+    KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0, KERNEL_TYPE_MIX_AIC_1_1,
+    KERNEL_TYPE_MIX_AIC_1_2, KERNEL_TYPE_AICORE, KERNEL_TYPE_VECTORCORE, KERNEL_TYPE_MIX_AICORE, KERNEL_TYPE_MIX_VECTOR_CORE, KERNEL_TYPE_MAX
+};
+#define KERNEL_TASK_TYPE_DEFAULT(value)
+#define KERNEL_TASK_TYPE(key, value)
+
+// ---- tiling --------------------------------------------------------------------------------------------------------------
+
+namespace toprope {
+
+inline constexpr Op kOpTiling{"GET_TILING_DATA", Pipe::s, Kind::scalar, "scalar_load_gm"};
+
+// Copies tiling data from GM; zeros, after a report, if the argument is smaller than the struct.
+inline bool load_tiling(void* to, const void* from, uint64_t bytes, Site site) {
+    const uint64_t device = gm_address(from, bytes, kOpTiling, site, false);
+    if (device == 0) {
+        std::memset(to, 0, bytes);
+        return false;
+    }
+    touch(record(kOpTiling, site, static_cast<uint32_t>((bytes + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read, device, bytes);
+    std::memcpy(to, from, bytes);
+    return true;
+}
+template <typename T> T* tiling_pointer(const void* from, Site site) {
+    const uint64_t device = gm_address(from, sizeof(T), kOpTiling, site, false);
+    if (device == 0) stop();
+    touch(record(kOpTiling, site, static_cast<uint32_t>((sizeof(T) + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read, device, sizeof(T));
+    return static_cast<T*>(const_cast<void*>(from));
+}
+template <typename T> const T& tiling_source(const T& value) { return value; }
+template <typename T> const T& tiling_source(const T* value) { return *value; }
+template <typename T, size_t n> struct TilingArray { T values[n]; };
+template <typename T, size_t n> TilingArray<T, n> tiling_array(const T* from) {
+    TilingArray<T, n> copy;
+    std::memcpy(copy.values, from, sizeof copy.values);
+    return copy;
+}
+
+}  // namespace toprope
+
+// GET_TILING_DATA without a struct: the type that REGISTER_TILING_DEFAULT names in the function, else the build's default.
+#ifdef TOPROPE_DEFAULT_TILING
+using TopropeTiling = TOPROPE_DEFAULT_TILING;
+#else
+struct GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
+using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
+#endif
+#define REGISTER_TILING_DEFAULT(TilingStruct) using TopropeTiling = TilingStruct
+#define REGISTER_TILING_FOR_TILINGKEY(expression, TilingStruct) static_assert(sizeof(TilingStruct) != 0, "")
+#define REGISTER_NONE_TILING
+#define __tiling_data_ptr__
+
+#define GET_TILING_DATA(tiling_data, tiling_arg) GET_TILING_DATA_WITH_STRUCT(TopropeTiling, tiling_data, tiling_arg)
+#define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling_arg) \
+    tiling_struct tiling_data;                                              \
+    toprope::load_tiling(static_cast<void*>(&tiling_data), tiling_arg, sizeof(tiling_struct), toprope::Site::here())
+#define GET_TILING_DATA_MEMBER(tiling_struct, member, tiling_data, tiling_arg)                                       \
+    std::remove_reference_t<decltype(reinterpret_cast<tiling_struct*>(tiling_arg)->member)> tiling_data;             \
+    toprope::load_tiling(static_cast<void*>(&tiling_data), &reinterpret_cast<tiling_struct*>(tiling_arg)->member, sizeof tiling_data, toprope::Site::here())
+#define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, dst_ptr, tiling_ptr) \
+    tiling_struct* dst_ptr = toprope::tiling_pointer<tiling_struct>(tiling_ptr, toprope::Site::here())
+#define COPY_TILING_WITH_STRUCT(tiling_struct, src_ptr, dst_ptr)                        \
+    tiling_struct dst_ptr##_copy = toprope::tiling_source<tiling_struct>(src_ptr);      \
+    tiling_struct* dst_ptr = &dst_ptr##_copy
+#define COPY_TILING_WITH_ARRAY(arr_type, arr_count, src_ptr, dst_ptr)                   \
+    auto dst_ptr##_copy = toprope::tiling_array<arr_type, arr_count>(src_ptr);          \
+    arr_type(*dst_ptr)[arr_count] = &dst_ptr##_copy.values
+
+#define TILING_KEY_VAR (toprope::launch_info.tiling_key)
+#define TILING_KEY_IS(key) (toprope::launch_info.tiling_key == static_cast<uint64_t>(key))
+#define TILING_KEY_LIST(key1, key2) (TILING_KEY_IS(key1) || TILING_KEY_IS(key2))
+
+// ---- template tiling keys ------------------------------------------------------------------------------------------------
+
+// The lists are the host's business: they are read from the source, and the kernel is instantiated with the chosen arguments.
+#define ASCENDC_TPL_ARGS_DECL(...)
+#define ASCENDC_TPL_SEL(...)
+#define ASCENDC_TPL_ARGS_SEL(...)
+#define ASCENDC_TPL_1_BW 1
+#define ASCENDC_TPL_2_BW 2
+#define ASCENDC_TPL_4_BW 4
+#define ASCENDC_TPL_8_BW 8
+#define ASCENDC_TPL_UI_RANGE 0
+#define ASCENDC_TPL_UI_LIST 2
+#define ASCENDC_TPL_UI_MIX 1
+
+// ---- numbers of dtypes and formats, for #if ------------------------------------------------------------------------------
+
+#define DT_FLOAT 0
+#define DT_FLOAT16 1
+#define DT_INT8 2
+#define DT_INT32 3
+#define DT_UINT8 4
+#define DT_INT16 6
+#define DT_UINT16 7
+#define DT_UINT32 8
+#define DT_INT64 9
+#define DT_UINT64 10
+#define DT_DOUBLE 11
+#define DT_BOOL 12
+#define DT_STRING 13
+#define DT_COMPLEX64 16
+#define DT_COMPLEX128 17
+#define DT_BF16 27
+#define DT_UNDEFINED 28
+#define DT_INT4 29
+#define DT_UINT1 30
+#define DT_INT2 31
+#define DT_UINT2 32
+#define DT_COMPLEX32 33
+#define DT_HIFLOAT8 34
+#define DT_FLOAT8_E5M2 35
+#define DT_FLOAT8_E4M3FN 36
+#define DT_FLOAT8_E8M0 37
+#define DT_FLOAT6_E3M2 38
+#define DT_FLOAT6_E2M3 39
+#define DT_FLOAT4_E2M1 40
+#define DT_FLOAT4_E1M2 41
+
+#define FORMAT_NCHW 0
+#define FORMAT_NHWC 1
+#define FORMAT_ND 2
+#define FORMAT_NC1HWC0 3
+#define FORMAT_FRACTAL_Z 4
+#define FORMAT_HWCN 16
+#define FORMAT_NDHWC 27
+#define FORMAT_FRACTAL_ZZ 28
+#define FORMAT_FRACTAL_NZ 29
+#define FORMAT_NCDHW 30
+#define FORMAT_DHWCN 31
+#define FORMAT_NDC1HWC0 32
+#define FORMAT_FRACTAL_Z_3D 33
+#define FORMAT_NCL 47
+
+// ---- small types ---------------------------------------------------------------------------------------------------------
+
+namespace AscendC {
+
+//: IsSameType | whether two types are the same | any | A2 A3 310P 910 | Utils-API/CPP标准库
+template <typename A, typename B> struct IsSameType : std::is_same<A, B> {};
+//: AlignUp | a rounded up to a multiple of b | integers | A2 A3 310P 910 | Utils-API/CPP标准库
+template <typename T, typename U> constexpr auto AlignUp(T a, U b) { return b == 0 ? a : (a + b - 1) / b * b; }
+//: DivCeil | a / b rounded up | integers | A2 A3 310P 910 | Utils-API/CPP标准库
+template <typename T, typename U> constexpr auto DivCeil(T a, U b) { return b == 0 ? a : (a + b - 1) / b; }
+
+// The parts of the C++ library that device code may use, under the vendor's name.
+namespace Std {
+using std::add_const; using std::add_cv; using std::add_lvalue_reference; using std::add_pointer; using std::add_rvalue_reference; using std::add_volatile;
+using std::bool_constant; using std::conditional; using std::conditional_t; using std::decay; using std::decay_t; using std::declval;
+using std::enable_if; using std::enable_if_t; using std::false_type; using std::forward; using std::integer_sequence; using std::integral_constant; using std::index_sequence;
+using std::is_arithmetic; using std::is_array; using std::is_base_of; using std::is_class; using std::is_const; using std::is_constructible; using std::is_convertible;
+using std::is_convertible_v; using std::is_enum; using std::is_floating_point; using std::is_function; using std::is_integral; using std::is_integral_v;
+using std::is_lvalue_reference; using std::is_pointer; using std::is_reference; using std::is_same; using std::is_same_v; using std::is_signed; using std::is_unsigned; using std::is_void;
+using std::make_index_sequence; using std::make_integer_sequence; using std::move; using std::remove_const; using std::remove_cv; using std::remove_cv_t; using std::remove_pointer;
+using std::remove_reference; using std::remove_reference_t; using std::remove_volatile; using std::swap; using std::true_type; using std::underlying_type; using std::void_t;
+template <typename T, typename U> constexpr T min(const T a, const U b) { return a < static_cast<T>(b) ? a : static_cast<T>(b); }
+template <typename T, typename U> constexpr T max(const T a, const U b) { return a > static_cast<T>(b) ? a : static_cast<T>(b); }
+}  // namespace Std
+
+}  // namespace AscendC
