@@ -10,7 +10,7 @@ import numpy as np
 
 from toprope.finding import Finding
 from toprope.kernel import Run
-from toprope.trace import PIPES
+from toprope.trace import PIPES, Array, Trace
 
 
 @dataclass(frozen=True)
@@ -62,27 +62,41 @@ def of(run: Run, verdicts: Mapping[str, Any], wall_s: float) -> Summary:
 
 
 def line_costs(run: Run) -> list[LineCost]:
-    """Cost by source line, most expensive first."""
+    """Cost by source line, most expensive first: the time a pipe could not start the next instruction because of this one.
+
+    Copies overlap inside a pipe, so an instruction is charged from the end of the one before it; waiting for a flag is charged to nobody.
+    """
     trace, timeline = run.trace, run.timeline
-    duration = np.asarray(timeline.end) - np.asarray(timeline.start)
+    working = np.array([op.kind in ("compute", "copy", "scalar", "cache") for op in trace.ops], bool)
+    if not len(trace.instrs) or not working.any():
+        return []
+    charge = occupancy(trace, np.asarray(timeline.start), np.asarray(timeline.end))
+    charge[~working[trace.instrs["op"]]] = 0
     key = trace.instrs["site"].astype(np.int64) * 8 + trace.instrs["pipe"]
+    key[charge <= 0] = -1
     unique, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    totals = np.bincount(inverse, weights=duration, minlength=len(unique))
-    per_us = len(trace.cores) * timeline.cycles / max(timeline.microseconds, 1e-12) if timeline.cycles else 1.0
+    totals = np.bincount(inverse, weights=charge, minlength=len(unique))
+    per_us = len(trace.cores) * timeline.cycles / timeline.microseconds if timeline.cycles else 1.0
     rows = []
     for k, i, n, total in zip(unique, first, counts, totals, strict=True):
-        site = trace.sites[int(k) // 8]
-        rows.append(
-            LineCost(
-                site.file,
-                site.line,
-                trace.ops[int(trace.instrs["op"][i])].name,
-                PIPES[int(k) % 8],
-                int(n),
-                float(total) / per_us,
-            )
-        )
+        if k >= 0:
+            site = trace.sites[int(k) // 8]
+            op = trace.ops[int(trace.instrs["op"][i])].name
+            rows.append(LineCost(site.file, site.line, op, PIPES[int(k) % 8], int(n), float(total) / per_us))
     return sorted(rows, key=lambda r: -r.microseconds)
+
+
+def occupancy(trace: Trace, start: Array, end: Array) -> Array:
+    """Cycles by which each instruction moves the end of its pipe on, its own waiting left out."""
+    lane = trace.core_of_instr().astype(np.int64) * len(PIPES) + trace.instrs["pipe"]
+    order = np.argsort(lane, kind="stable")
+    # A running maximum that starts afresh in every lane: lanes are moved apart by more than any time.
+    apart = lane[order] * (float(end.max(initial=0.0)) + 1.0)
+    latest = np.maximum.accumulate(end[order] + apart)
+    before = np.concatenate(([-np.inf], latest[:-1])) - apart
+    charge = np.empty_like(end)
+    charge[order] = np.maximum(0.0, end[order] - np.maximum(start[order], before))
+    return charge
 
 
 def _bottleneck(busy: Mapping[str, float], run: Run) -> str:

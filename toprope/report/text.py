@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from toprope.finding import Finding
 from toprope.report.summary import Summary
+from toprope.testing.compare import Verdict
 
 _MARK = {"error": "[bold red]error[/]", "warning": "[yellow]warning[/]", "advice": "[cyan]advice[/]"}
 _BAR = " ▏▎▍▌▋▊▉█"
@@ -24,7 +24,7 @@ def bar(share: float, width: int = 24) -> str:
 
 def show(summary: Summary, *, verbose: bool = False, console: Console | None = None) -> None:
     """Result against reference, findings, time, pipes, bottleneck: in this order."""
-    out = console or Console(highlight=False)
+    out = console or Console(highlight=False, soft_wrap=True)
     run = summary.run
     out.print(
         f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {summary.wall_s:.2f} s"
@@ -42,7 +42,23 @@ def _result(out: Console, summary: Summary) -> None:
         )
     for name, verdict in summary.verdicts.items():
         mark = "[green]agrees[/]" if verdict.passed else "[bold red]differs[/]"
-        out.print(f"[bold]result[/]    {name} {mark} with the reference: {escape(str(verdict).splitlines()[0])}")
+        out.print(f"[bold]result[/]    {name} {mark} with the reference: {escape(verdict_line(verdict))}")
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """A verdict in one line: the figures that decide, and the first element that is wrong."""
+    m = verdict.metrics
+    figures = (
+        f"max error {m['max_abs']:.3g}, {m['max_ulp']:.3g} ulp, SNR {m['snr_db']:.0f} dB" if "max_abs" in m else ""
+    )
+    if verdict.passed:
+        return f"{figures} ({verdict.standard} standard, {verdict.dtype}{list(verdict.shape)})"
+    if verdict.complaint:
+        return verdict.complaint
+    first = verdict.bad[0] if verdict.bad else None
+    where = f"; first at {list(first.index)}: expected {first.expected:.6g}, got {first.actual:.6g}" if first else ""
+    failed = next((str(c) for c in verdict.checks if not c.passed), "")
+    return f"{figures}; {failed}{where} ({verdict.standard} standard)"
 
 
 def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
@@ -78,26 +94,18 @@ def _time(out: Console, summary: Summary) -> None:
     for pipe, share in sorted(summary.busy.items(), key=lambda item: -item[1]):
         out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}")
     out.print(f"  {summary.bottleneck}")
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-    for column in ("µs/core", "line", "pipe", "times", "source"):
-        table.add_column(column, justify="right" if column in ("µs/core", "times") else "left")
-    for row in summary.lines[:5]:
-        if row.microseconds <= 0:
-            continue
-        text = _source(row.file, row.line)
-        table.add_row(
-            f"{row.microseconds:.2f}",
-            f"{Path(row.file).name}:{row.line}",
-            row.pipe,
-            f"{row.count:,}",
-            escape(text or row.op),
-        )
-    if table.row_count:
-        out.print(table)
+    dearest = [row for row in summary.lines[:5] if row.microseconds > 0]
+    places = [f"{Path(row.file).name}:{row.line}" for row in dearest]
+    width = max(map(len, places), default=0)
+    if dearest:
+        out.print(f"[dim]{'µs a core':>9}  {'line':<{width}}  pipe    times  source[/]")
+    for row, place in zip(dearest, places, strict=True):
+        head = f"{row.microseconds:>9.2f}  {place:<{width}}  {row.pipe:<5} {row.count:>7,}  "
+        out.print(head + escape((_source(row.file, row.line) or row.op)[: max(20, out.width - len(head))]))
 
 
 def _source(file: str, line: int) -> str:
     try:
-        return Path(file).read_text(errors="replace").splitlines()[line - 1].strip()[:70]
+        return Path(file).read_text(errors="replace").splitlines()[line - 1].strip()
     except (OSError, IndexError):
         return ""
