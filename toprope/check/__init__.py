@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from toprope.check.describe import Describer
-from toprope.check.leftovers import leftovers
+from toprope.check.leftovers import registers_left, unused_buffers
 from toprope.check.replay import replay
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
@@ -54,6 +54,7 @@ def check(
         if finding is not None and not (broken and finding.code in _CURED_BY_OTHERS):
             seen.append((cause.instr_b, finding))
     if not broken:
-        seen += [(len(trace.instrs), finding) for finding in leftovers(trace, soc, replayed.buffer_used)]
+        left = [*registers_left(trace), *unused_buffers(trace, soc, replayed.buffer_used)]
+        seen += [(len(trace.instrs), finding) for finding in left]
     order = sorted(range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], seen[i][0], i))
     return [seen[i][1] for i in order]

@@ -46,11 +46,18 @@ struct Flag {
     uint64_t instr = 0;
 };
 
-struct CrossFlag {
-    std::deque<std::shared_ptr<GlobalClock>> released;                 // counter of this core: one entry per count
-    std::deque<std::pair<std::shared_ptr<GlobalClock>, uint64_t>> pending[5];  // by mode: set here, partners still missing
-    uint64_t last_set = ~0ull;
+// Knowledge handed to another core, and the instruction that handed it over.
+struct Told {
+    std::shared_ptr<GlobalClock> known;
+    uint64_t instr;
 };
+
+struct CrossFlag {
+    std::deque<Told> released;    // the counter of this core: one entry per count
+    std::deque<Told> pending[3];  // by mode: set here, partners still missing
+};
+
+inline constexpr uint32_t kHardFlags = 16, kSoftAll = 16, kFirstSlot = 32, kSlots = 224, kSlotMode = 3;
 
 struct Core {
     uint64_t next = 0, end = 0, next_access = 0;
@@ -59,7 +66,8 @@ struct Core {
     Knowledge pipe[kPipes];
     uint32_t issued = 0, issue_seen[kPipes] = {};  // the scalar pipe's knowledge reaches another pipe with the next instruction
     Flag flag[kPipes][kPipes][kEventIds];
-    std::vector<CrossFlag> cross = std::vector<CrossFlag>(32);
+    std::vector<CrossFlag> cross = std::vector<CrossFlag>(kHardFlags + 1);
+    uint64_t soft_all_sets = 0, soft_all_total = 0;  // calls of the SyncAll that works through GM: so far, in the whole run
     std::vector<std::shared_ptr<GlobalClock>> remote{nullptr};
     uint32_t cleaned = 0;          // scalar instructions before the last clean of the whole data cache
     uint64_t all_barrier = ~0ull;  // the last PIPE_ALL barrier, and what it waited for

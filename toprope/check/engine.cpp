@@ -40,6 +40,7 @@ public:
             forced = !progress && std::any_of(cores_.begin(), cores_.end(), [](const Core& c) { return c.next != c.end; });
         }
         for (Core& core : cores_) finish(core);
+        find_dirty_lines();
         return causes_.take();
     }
 
@@ -71,12 +72,24 @@ private:
         return {begin | (end - begin) << 40, 1};  // one row in GM
     }
 
+    void clean_line(uint32_t number) {
+        const int32_t row = gm_row(uint64_t{number} * 64);
+        if (row < 0 || !gm_matters_[static_cast<uint32_t>(row)]) return;
+        const Access line{uint64_t{number} * 64 | 64ull << 40, 1};
+        cleaned_lines_[number] = footprints_.intern(&line, 1);
+    }
+
+    uint8_t kind_of(const Instr& instr) const { return instr.op < in_.op_count ? in_.op_kinds[instr.op] : static_cast<uint8_t>(kMark); }
+
     void collect() {
         const uint64_t total = in_.access_begin[in_.core_count];
         footprint_of_.assign(total, Footprints::kNone);
         uint64_t a = 0;
         for (uint64_t i = 0; i < in_.core_begin[in_.core_count]; ++i) {
             const Instr& instr = in_.instrs[i];
+            const uint8_t kind = kind_of(instr);
+            if (kind == kCrossSet && (instr.work & 0xff) == kSoftAll) ++cores_[cores_of(i)].soft_all_total;
+            if (kind == kCache && instr.work != 0 && instr.arg != 0) clean_line(instr.arg);
             for (uint64_t end = a + instr.accesses; a < end;) {
                 const uint64_t head = a;
                 while (in_.accesses[a].more() && a + 1 < end) ++a;
@@ -152,7 +165,7 @@ private:
         const uint64_t begin = core.next;
         for (; core.next != core.end; ++core.next) {
             const Instr& instr = in_.instrs[core.next];
-            const uint8_t kind = instr.op < in_.op_count ? in_.op_kinds[instr.op] : static_cast<uint8_t>(kMark);
+            const uint8_t kind = kind_of(instr);
             if (kind == kCrossWait && !cross_wait(core, instr) && !forced) break;
             if (kind == kCrossWait) forced = false;
             if (kind == kSetFlag) set_flag(core, instr);
@@ -160,7 +173,7 @@ private:
             else if (kind == kBarrier) barrier(core, instr);
             else if (kind == kCrossSet) cross_set(core, instr);
             else if (kind == kCache) clean_cache(core, instr);
-            if (instr.accesses != 0 && kind != kCache) perform(core, instr);
+            if (instr.accesses != 0 && kind != kCache) perform(core, instr, kind);
             core.next_access += instr.accesses;
         }
         return core.next != begin;
@@ -177,11 +190,12 @@ private:
         k.level = std::max(k.level, s.level);
     }
 
-    void perform(Core& core, const Instr& instr) {
+    void perform(Core& core, const Instr& instr, uint8_t kind) {
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         issue(core, pipe);
         ++core.count[pipe];
         suspects_.clear();
+        cached_ = pipe == kS && kind != kUncached;
         const uint64_t end = core.next_access + instr.accesses;
         for (uint64_t a = core.next_access; a < end; ++a)
             if (footprint_of_[a] != Footprints::kNone) look(core, pipe, in_.accesses[a], footprint_of_[a]);
@@ -193,7 +207,7 @@ private:
     void look(Core& core, uint32_t pipe, const Access& access, uint32_t footprint) {
         const uint32_t mode = access.mode(), space = access.space();
         const uint32_t* cells = footprints_.cells(footprint);
-        const bool scalar_gm = space == kGm && pipe == kS;
+        const bool scalar_gm = space == kGm && cached_;
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
             if ((mode & kRead) && !cell.written) {
@@ -208,7 +222,7 @@ private:
                     continue;
                 }
                 const bool writes = mode & kWrite, wrote = r.mode & kWrite;
-                if (!(writes || wrote) || (space == kGm && mode == kUpdate && r.mode == kUpdate)) continue;
+                if (!(writes || wrote) || (space == kGm && mode == kUpdate && (r.mode & kUpdate) == kUpdate)) continue;
                 if (wrote && space == kGm && r.pipe == kS && dirty(r) && (pipe != kS || r.core != core.index)) {
                     causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint, cells[i]);
                     r.mode |= kClean;
@@ -248,6 +262,7 @@ private:
     void leave(Core& core, uint32_t pipe, const Access& access, uint32_t footprint) {
         const uint32_t space = access.space();
         Record me{core.next, core.count[pipe], static_cast<uint16_t>(core.index), static_cast<uint8_t>(pipe), static_cast<uint8_t>(access.mode())};
+        if (!cached_) me.mode |= kClean;
         const uint32_t* cells = footprints_.cells(footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
@@ -257,7 +272,7 @@ private:
                 for (Record& r : cell.records)
                     if ((r.mode & kCached) && !(pipe == kS && r.core == core.index) && r.stale_instr == Record::kFresh) r.stale_instr = core.next;
         }
-        if (space == kGm && pipe == kS) leave_line(core, footprint, me);
+        if (space == kGm && cached_) leave_line(core, footprint, me);
     }
 
     void leave_line(Core& core, uint32_t footprint, Record me) {
@@ -351,7 +366,8 @@ private:
         if (instr.pipe != kAll) {
             issue(core, instr.pipe);
             core.pipe[instr.pipe].learn(instr.pipe, core.count[instr.pipe]);
-            if (instr.pipe == kS) ++core.issued;
+            if (instr.pipe == kS)  // DataSyncBarrier: what is issued from here on finds the scalar accesses done
+                for (uint32_t q = 0; q < kAll; ++q) core.pipe[q].learn(kS, core.count[kS]);
             return;
         }
         Knowledge all = core.pipe[kS];
@@ -372,73 +388,78 @@ private:
 
     // ---- flags between cores -----------------------------------------------------------------------------------------------
 
-    static constexpr uint32_t kCounterLimit = 15;
-
     void cross_set(Core& core, const Instr& instr) {
         const uint32_t id = instr.work & 0xff, mode = instr.work >> 8 & 0xff;
-        if (id >= core.cross.size() || mode > 4) return;
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         issue(core, pipe);
         if (core.all_barrier != ~0ull) causes_.barrier_used(core.all_barrier, core.index, kAll, kAll);
-        core.cross[id].last_set = core.next;
-        core.cross[id].pending[mode].emplace_back(std::make_shared<GlobalClock>(global_view(core, pipe)), core.next);
-        const auto source = [&](const Core& c) {
-            return mode == 0 ? c.type == core.type : c.block == core.block && c.type == core.type;
+        const Told told{std::make_shared<GlobalClock>(global_view(core, pipe)), core.next};
+        if (mode == kSlotMode && id >= kFirstSlot) {
+            slots_[id - kFirstSlot].push_back(told);
+        } else if (mode < 3 && id < core.cross.size()) {
+            if (id == kSoftAll) ++core.soft_all_sets;
+            core.cross[id].pending[mode].push_back(told);
+            release(core, id, mode);
+        }
+    }
+
+    // Everybody who has to report has done so: the flag goes up on every core that it releases.
+    void release(const Core& core, uint32_t id, uint32_t mode) {
+        const auto reports = [&](const Core& c) {
+            if (id == kSoftAll) return c.soft_all_total >= core.soft_all_sets;  // it can be called for some of the cores only
+            return c.type == core.type && (mode == 0 || c.block == core.block);
         };
-        const auto target = [&](const Core& c) { return mode == 0 || mode == 1 ? source(c) : c.block == core.block && c.type != core.type; };
+        const auto waits = [&](const Core& c) { return mode == 2 ? c.block == core.block && c.type != core.type : reports(c); };
         for (const Core& c : cores_)
-            if (source(c) && c.cross[id].pending[mode].empty()) return;
+            if (reports(c) && c.cross[id].pending[mode].empty()) return;
         auto joined = std::make_shared<GlobalClock>(size_t{in_.core_count} * kPipes, 0);
         for (Core& c : cores_) {
-            if (!source(c)) continue;
-            const GlobalClock& part = *c.cross[id].pending[mode].front().first;
+            if (!reports(c)) continue;
+            const GlobalClock& part = *c.cross[id].pending[mode].front().known;
             for (size_t i = 0; i < part.size(); ++i) (*joined)[i] = std::max((*joined)[i], part[i]);
             c.cross[id].pending[mode].pop_front();
         }
-        for (Core& c : cores_) {
-            if (!target(c)) continue;
-            c.cross[id].released.push_back(joined);
-            if (id < 16 && c.cross[id].released.size() == kCounterLimit + 1)
-                causes_.add({kCrossOverflow, 0, core.index, c.index, core.next, core.next, 0, 0, 0, id});
-        }
+        for (Core& c : cores_)
+            if (waits(c)) c.cross[id].released.push_back({joined, core.next});
     }
 
     bool cross_wait(Core& core, const Instr& instr) {
         const uint32_t id = instr.work & 0xff;
-        if (id >= core.cross.size() || core.cross[id].released.empty()) return false;
-        const GlobalClock& told = *core.cross[id].released.front();
+        if (id >= core.cross.size() && id < kFirstSlot) return false;
+        auto& queue = id < kFirstSlot ? core.cross[id].released : slots_[id - kFirstSlot];
+        if (queue.empty()) return false;
+        if (core.all_barrier != ~0ull) causes_.barrier_used(core.all_barrier, core.index, kAll, kAll);
+        const GlobalClock& told = *queue.front().known;
         Knowledge& s = core.pipe[kS];
         auto known = std::make_shared<GlobalClock>(told);
         if (const auto& before = core.remote.back(); before != nullptr)
             for (size_t i = 0; i < known->size(); ++i) (*known)[i] = std::max((*known)[i], (*before)[i]);
         for (uint32_t q = 0; q < kPipes; ++q) s.learn(q, told[core.index * kPipes + q]);
-        core.cross[id].released.pop_front();
+        queue.pop_front();
         core.remote.push_back(std::move(known));
         s.level = static_cast<uint32_t>(core.remote.size() - 1);
         ++core.issued;
         return true;
     }
 
+    // One line (arg: its address / 64) or, with work 0, everything.
     void clean_cache(Core& core, const Instr& instr) {
-        if (instr.accesses == 0) {
+        if (instr.work == 0) {
             core.cleaned = core.count[kS];
             return;
         }
-        for (uint64_t a = core.next_access; a < core.next_access + instr.accesses; ++a) {
-            const uint32_t footprint = footprint_of_[a];
-            if (footprint == Footprints::kNone || in_.accesses[a].space() != kGm) continue;
-            const uint32_t line = line_of_[footprint];
-            const uint32_t* cells = footprints_.cells(line);
-            for (uint32_t n = footprints_.cell_count(line), i = 0; i < n; ++i) {
-                auto& records = shadow_.at(core.index, kGm, cells[i]).records;
-                size_t kept = 0;
-                for (Record r : records) {
-                    if (r.core == core.index && (r.mode & kCached)) continue;
-                    if (r.core == core.index && r.pipe == kS) r.mode |= kClean;
-                    records[kept++] = r;
-                }
-                records.resize(kept);
+        const auto found = cleaned_lines_.find(instr.arg);
+        if (found == cleaned_lines_.end()) return;
+        const uint32_t* cells = footprints_.cells(found->second);
+        for (uint32_t n = footprints_.cell_count(found->second), i = 0; i < n; ++i) {
+            auto& records = shadow_.at(core.index, kGm, cells[i]).records;
+            size_t kept = 0;
+            for (Record r : records) {
+                if (r.core == core.index && (r.mode & kCached)) continue;
+                if (r.core == core.index && r.pipe == kS) r.mode |= kClean;
+                records[kept++] = r;
             }
+            records.resize(kept);
         }
     }
 
@@ -450,17 +471,16 @@ private:
             for (auto& by_id : by_target)
                 for (Flag& flag : by_id)
                     if (flag.set) causes_.add({kFlagNeverWaited, 0, core.index, core.index, flag.instr, flag.instr, 0, 0, 0, flag.by_queue});
-        for (uint32_t id = 0; id < 16; ++id) {
-            const CrossFlag& flag = core.cross[id];
-            if (!flag.released.empty() && flag.last_set != ~0ull)
-                causes_.add({kCrossNeverWaited, 0, core.index, core.index, flag.last_set, flag.last_set, 0, 0, 0, id});
-        }
-        if (core.index == 0) {
-            shadow_.each_gm_cell([&](uint32_t cell, const std::vector<Record>& records) {
-                for (const Record& r : records)
-                    if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && dirty(r)) causes_.add_gm({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr}, cell);
-            });
-        }
+        for (uint32_t id = 0; id < kHardFlags; ++id)
+            for (const Told& told : core.cross[id].released)
+                causes_.add({kCrossNeverWaited, 0, cores_of(told.instr), core.index, told.instr, told.instr, 0, 0, 0, id});
+    }
+
+    void find_dirty_lines() {
+        shadow_.each_gm_cell([&](const std::vector<Record>& records) {
+            for (const Record& r : records)
+                if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && dirty(r)) causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
+        });
     }
 
     uint32_t cores_of(uint64_t instr) const {
@@ -474,8 +494,11 @@ private:
     Shadow shadow_;
     std::vector<uint8_t> gm_matters_;
     std::vector<uint32_t> footprint_of_, line_of_;
+    std::unordered_map<uint32_t, uint32_t> cleaned_lines_;  // line number -> footprint
+    std::vector<std::deque<Told>> slots_ = std::vector<std::deque<Told>>(kSlots);
     std::vector<Suspect> suspects_;
     uint32_t last_gm_ = 0;
+    bool cached_ = false;  // the instruction at work goes through the scalar data cache
 };
 
 }  // namespace

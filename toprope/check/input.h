@@ -8,7 +8,8 @@ namespace toprope_check {
 inline constexpr uint32_t kSpaces = 8, kPipes = 8, kEventIds = 8;
 enum Space : uint32_t { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
 enum Pipe : uint32_t { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll };
-enum Kind : uint8_t { kCompute, kCopy, kScalar, kSetFlag, kWaitFlag, kBarrier, kAlloc, kFree, kEnque, kDeque, kCrossSet, kCrossWait, kCache, kMark, kState };
+enum Kind : uint8_t { kCompute, kCopy, kScalar, kSetFlag, kWaitFlag, kBarrier, kAlloc, kFree, kEnque, kDeque, kCrossSet, kCrossWait, kCache, kMark, kState,
+                       kUncached /* scalar access to GM past the data cache */ };
 enum CoreType : uint8_t { kAiv, kAic, kCoupled };
 
 struct Instr {
@@ -49,7 +50,7 @@ struct Input {
 
 enum Code : uint32_t {
     kRace, kUninitialised, kMissingClean, kStaleRead, kSharedLine, kDirtyAtEnd, kFlagNeverWaited, kEventIdCollision, kBarrierUse,
-    kCrossOverflow, kCrossNeverWaited
+    kCrossNeverWaited
 };
 
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.

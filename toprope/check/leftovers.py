@@ -1,15 +1,18 @@
-"""What a kernel asked for and never used."""
+"""What a kernel leaves behind: buffers it never used, and registers that the next kernel would inherit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toprope.finding import Finding, Place, codes
+import numpy as np
+
+from toprope.check.describe import Describer
+from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
 from toprope.trace import Trace
 
 
-def leftovers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[Finding]:
+def unused_buffers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[Finding]:
     """Advice about InitBuffer lines whose memory no instruction of any core touches. `buffer_used`: one entry per row of `Trace.buffers`."""
     row = codes()["buffer-never-used"]
     used_sites = {b.site for b, used in zip(trace.buffers, buffer_used, strict=True) if used}
@@ -37,3 +40,46 @@ def leftovers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[Findi
 
 def _has(core_type: str, space: str) -> bool:
     return core_type == "coupled" or (core_type == "aiv") == (space == "ub")
+
+
+# Register -> the operations that set it, the ones that put its default back, the code, and what the next kernel would do.
+_REGISTERS = (
+    (("SetAtomic",), ("InitSocState",), "atomic-mode-left-on", "the next kernel's copies to GM would be atomic too"),
+    (
+        ("SetMaskCount",),
+        ("SetMaskNorm", "InitSocState"),
+        "mask-left-changed",
+        "the next kernel would read its lane masks as element counts",
+    ),
+    (
+        ("SetVectorMask",),
+        ("ResetMask", "InitSocState"),
+        "mask-left-changed",
+        "the next kernel's vector instructions would skip lanes",
+    ),
+)
+
+
+def registers_left(trace: Trace) -> list[Finding]:
+    """Warnings about special registers that are not at their default when a core ends."""
+    words = Describer(trace)
+    out: dict[tuple[str, int], Finding] = {}
+    for setters, resetters, code, effect in _REGISTERS:
+        relevant = [i for i, op in enumerate(trace.ops) if op.name in setters or op.name in resetters]
+        at = np.flatnonzero(np.isin(trace.instrs["op"], relevant))
+        last_of_core = np.searchsorted(at, trace.core_begin[1:]) - 1
+        for core, k in enumerate(last_of_core):
+            if k < 0 or at[k] < trace.core_begin[core]:
+                continue
+            instr = int(at[k])
+            row = trace.instrs[instr]
+            name = trace.ops[int(row["op"])].name
+            if name in resetters or (name == "SetAtomic" and int(row["work"]) == 0):
+                continue
+            seen = out.get((code, int(row["site"])))
+            place = (words.place(instr, "sets the register"),)
+            message = f"{name} is still in force when the core ends: {effect}"
+            severity: Severity = codes()[code].severity
+            cores = (*seen.cores, core) if seen else (core,)
+            out[code, int(row["site"])] = Finding(code, severity, message, place, codes()[code].cure, len(cores), cores)
+    return list(out.values())

@@ -13,11 +13,11 @@ import numpy as np
 
 from toprope.build import shared_library
 from toprope.errors import BadInput
-from toprope.trace import CORE_TYPES, KINDS, SPACES, Trace
+from toprope.trace import CORE_TYPES, KINDS, SPACES, OpRow, Trace
 
 CODES = (
     "race", "uninitialised", "missing-clean", "stale-read", "shared-line", "dirty-at-end", "flag-never-waited", "event-id-collision",
-    "barrier-use", "cross-overflow", "cross-never-waited",
+    "barrier-use", "cross-never-waited",
 )  # fmt: skip
 HAZARDS = ("RAW", "WAR", "WAW")
 
@@ -112,7 +112,7 @@ def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> 
     lib = _library()
     instrs, accesses = np.ascontiguousarray(trace.instrs), np.ascontiguousarray(trace.accesses)
     core_begin, access_begin = trace.core_begin.astype(np.uint64), trace.access_begin.astype(np.uint64)
-    kinds = np.array([KINDS.index(op.kind) for op in trace.ops] or [0], np.uint8)
+    kinds = np.array([_kind(op) for op in trace.ops] or [0], np.uint8)
     cores = (_CoreSpec * max(1, len(trace.cores)))(
         *(_CoreSpec(k.block, k.sub, CORE_TYPES.index(k.type)) for k in trace.cores)
     )
@@ -135,6 +135,15 @@ def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> 
         )
     finally:
         lib.toprope_check_free(out)
+
+
+def _kind(op: OpRow) -> int:
+    """The kind as the replay needs it: of the cache operations only the clean matters, and some scalar accesses pass the cache by."""
+    if op.name in {"ReadGmByPassDCache", "WriteGmByPassDCache"}:
+        return len(KINDS)
+    if op.kind == "cache" and op.name != "DataCacheCleanAndInvalid":
+        return KINDS.index("mark")
+    return KINDS.index(op.kind)
 
 
 def _cause(raw: Any) -> Cause:

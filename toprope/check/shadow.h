@@ -48,7 +48,7 @@ public:
         return false;
     }
     template <typename F> void each_gm_cell(F f) const {
-        for (uint32_t c = 0; c < gm_.size(); ++c) f(c, gm_[c].records);
+        for (const Cell& cell : gm_) f(cell.records);
     }
 
 private:
@@ -70,7 +70,6 @@ public:
         stored.end = range.end;
         stored.space = footprints.space(footprint);
     }
-    void add_gm(Cause cause, uint32_t) { put(cause); }
 
     void barrier_seen(uint64_t instr, uint32_t core) { put({kBarrierUse, 0, core, core, instr, instr}); }
     // The barrier was needed to order pipe `to` after pipe `from`; kAll, kAll: for another core.
