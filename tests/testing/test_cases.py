@@ -138,10 +138,16 @@ def test_generation_is_reproducible_and_each_case_stands_alone():
 def test_boundary_cases_sit_on_both_sides_of_each_boundary():
     one = Signature("neg", (Tensor("x", ("float16",), ranks=(1, 2)),))
     made = generate(one, 100, kinds=["boundary"], max_elements=1 << 17)
-    sizes = {c.elements for c in made}
+    sizes = {c.elements for c in made} | {c.tensors[0].shape[-1] for c in made}
     for length in BOUNDARY_BYTES:
         assert {length // 2 - 1, length // 2, length // 2 + 1} <= sizes
     assert {0, 1, 1 << 17} <= sizes and max(sizes) == 1 << 17
+
+
+def test_the_first_boundary_cases_already_differ_in_length():
+    made = generate(ADD, 30, kinds=["boundary"])
+    lengths = {int(np.prod(c.tensors[0].shape)) * dtype_of(c.tensors[0].dtype).itemsize for c in made}
+    assert len(lengths) >= 12 and 0 in lengths
 
 
 def test_symbols_tie_shapes_together():

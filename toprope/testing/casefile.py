@@ -3,6 +3,10 @@
 [operator]
 name = "add"
 golden = "numpy.add"                 # a NumPy or torch function, or "file.py:function"
+run = "add.cpp:add_custom"           # what is tested: a kernel, or a function like golden's; --run overrides it
+blocks = 8
+arguments = { length = "x.size" }    # kernel parameters that are neither inputs nor outputs by name
+outputs = [{ name = "z", dtype = "same:x" }]
 [[operator.inputs]]
 name = "x"
 dtypes = ["float16", "float32"]
@@ -24,7 +28,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +136,12 @@ def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CaseFile:
-    """A read case file: cases, signature (None when it only lists cases), name of the golden, name of the standard."""
+    """A read case file: cases, signature (None when it only lists cases), name of the golden, how to run the operator."""
 
-    def __init__(self, path: Path, cases: list[Case], signature: Signature | None, golden: str, standard: str) -> None:
-        self.path, self.cases, self.signature, self.golden, self.standard = path, cases, signature, golden, standard
+    def __init__(
+        self, path: Path, cases: list[Case], signature: Signature | None, golden: str, settings: Mapping[str, Any]
+    ) -> None:
+        self.path, self.cases, self.signature, self.golden, self.settings = path, cases, signature, golden, settings
 
 
 def read(path: Path) -> CaseFile:
@@ -156,7 +162,20 @@ def read(path: Path) -> CaseFile:
             cases += generate(signature, **_tuples(settings))
         except TypeError as error:
             raise FormatError(f"[generate]: {error}", where=str(path)) from error
-    return CaseFile(path, cases, signature, operator.get("golden", ""), operator.get("standard", ""))
+    standard = operator.get("standard", "")
+    outputs = tuple(Output(o.get("dtype", ""), None, o.get("name", "")) for o in operator.get("outputs", ()))
+    cases = [
+        replace(case, standard=case.standard or standard, outputs=case.outputs or _resolved(outputs, case))
+        for case in cases
+    ]
+    settings = {k: operator[k] for k in ("run", "blocks", "soc", "arguments", "competitor") if k in operator}
+    return CaseFile(path, cases, signature, operator.get("golden", ""), settings)
+
+
+def _resolved(outputs: tuple[Output, ...], case: Case) -> tuple[Output, ...]:
+    """Declared outputs with "same:x" replaced by the element type of input x in this case."""
+    dtypes = {t.name: t.dtype for t in case.tensors}
+    return tuple(replace(o, dtype=dtypes.get(o.dtype.removeprefix("same:"), o.dtype)) for o in outputs)
 
 
 def signature_from(operator: Mapping[str, Any], where: str = "") -> Signature:

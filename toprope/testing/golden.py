@@ -57,7 +57,8 @@ def widened(array: Array) -> Array:
         return array.astype(np.complex128)
     if is_integer(array.dtype):
         return array.astype(np.int64)
-    return array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaN of bfloat16 and float8
+        return array.astype(np.float64)
 
 
 def wrapped(golden: Array, dtype: str) -> Array:

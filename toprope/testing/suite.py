@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from toprope.testing.cases import Case, Input
 from toprope.testing.elements import Array
@@ -23,6 +23,7 @@ class Suite:
     competitor the same at the operator's own precision, for ratio standards
     prepare    replaces generated inputs by ones the operator accepts (valid boxes, unique indices ...)
     problems   rows or files that could not be read, as printable complaints
+    settings   how to run the operator under test, from a case file: run, blocks, soc, arguments
     """
 
     name: str
@@ -33,6 +34,7 @@ class Suite:
     competitor: Reference | None = None
     prepare: Preparation | None = None
     problems: Sequence[str] = field(default_factory=tuple)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def inputs(self, case: Case) -> Sequence[Input]:
         """The arrays of `case`, prepared where the suite asks for it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toprope.testing import casefile
@@ -10,63 +11,90 @@ from toprope.testing.cases import Case, Input
 from toprope.testing.elements import Array
 from toprope.testing.errors import FormatError
 from toprope.testing.golden import Golden, golden_from
-from toprope.testing.readers import assets, cann_bench, msopst, scripts, ttk
+from toprope.testing.readers import assets, cann_bench, msopst, scripts, testspec, ttk
 from toprope.testing.suite import Reference, Suite
 
 
-def find_suites(path: Path) -> list[Suite]:
-    """Every suite at or below `path`: TOML case files, ops-test-kit tables and assets, cann-bench tasks, msopst JSON.
+def recognised(file: Path) -> bool:
+    """Whether `file` stands for cases: a table, a case file, a task, a script pair, or an asset without a table."""
+    if file.name == "proto.yaml":
+        return cann_bench.is_task(file.parent)
+    if file.name in scripts.GENERATORS:
+        return any(file.with_name(name).is_file() for name in scripts.VERIFIERS)
+    if file.suffix == ".toml":
+        text = file.read_text(errors="replace")
+        return "[[cases]]" in text or "[[operator.inputs]]" in text
+    if file.suffix == ".json":
+        return msopst.is_case_file(file)
+    if file.suffix in (".csv", ".xlsx"):
+        return ttk.is_table(file)
+    return file.suffix == ".py" and bool(testspec.tables(file))
 
-    Raises FormatError when there is nothing that is understood.
-    """
-    suites = list(_suites_of_file(path) if path.is_file() else _suites_below(path))
-    if not suites and not any(scripts.find(path) if path.is_dir() else ()):
+
+def suites_of_file(file: Path) -> list[Suite]:
+    """The suites that one file stands for; references are found in the operator's folder. Raises FormatError."""
+    if file.name == "proto.yaml":
+        return [cann_bench.read(file.parent)]
+    if file.suffix == ".toml":
+        return [_toml_suite(file)]
+    if file.suffix == ".json":
+        return [msopst.read(file)]
+    beside = assets.read(assets.operator_root(file, Path(file.anchor)))
+    if file.suffix == ".py":
+        # Operators with a table are run from the table; only those without one are run from the asset.
+        return [s for s in beside if s.path == file and all("_guess_" in case.name for case in s.cases)]
+    return list(_table_suites(file, {s.name: s for s in beside if s.reference is not None}))
+
+
+def find_suites(path: Path) -> list[Suite]:
+    """Every suite at or below `path`. Raises FormatError when there is nothing that is understood."""
+    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file() and recognised(f))
+    suites = [s for f in files if f.name not in scripts.GENERATORS for s in suites_of_file(f) if s.cases]
+    if not suites:
         raise FormatError(
             "no cases found",
             where=str(path),
-            cure="give a TOML case file, an ops-test-kit table, a folder with tests/assets, a cann-bench task, "
-            "an msopst JSON, or a folder with gen_data.py and verify_result.py",
+            cure="give a TOML case file, an ops-test-kit table, a folder with tests/assets, a cann-bench task or an "
+            "msopst JSON",
         )
     return suites
 
 
-def _suites_of_file(path: Path) -> Iterator[Suite]:
-    if path.suffix == ".toml":
-        yield _toml_suite(path)
-    elif path.suffix == ".json" and msopst.is_case_file(path):
-        yield msopst.read(path)
-    elif path.suffix in (".csv", ".xlsx") and ttk.is_table(path):
-        cases, problems = ttk.read(path)
-        by_operator: dict[str, list[Case]] = {}
-        for case in ttk.enabled(cases):
-            by_operator.setdefault(case.operator, []).append(case)
-        beside = {s.name: s for s in assets.read(path.parent) if s.reference is not None}
-        for name, chosen in by_operator.items():
-            known = beside.get(name)
-            reference = known.reference if known else None
-            prepare = known.prepare if known else None
-            yield Suite(name, path, "ttk", chosen, reference, None, prepare, problems)
-
-
-def _suites_below(folder: Path) -> Iterator[Suite]:
-    for file in sorted(folder.rglob("*.toml")):
-        if "[operator]" in file.read_text(errors="replace") or "[[cases]]" in file.read_text(errors="replace"):
-            yield _toml_suite(file)
-    for proto in sorted(folder.rglob("proto.yaml")):
-        if cann_bench.is_task(proto.parent):
-            yield cann_bench.read(proto.parent)
-    for file in sorted(folder.rglob("*.json")):
-        if msopst.is_case_file(file):
-            yield msopst.read(file)
-    yield from assets.read(folder)
+def _table_suites(file: Path, beside: Mapping[str, Suite]) -> Iterator[Suite]:
+    cases, problems = ttk.read(file)
+    by_operator: dict[str, list[Case]] = {}
+    for case in ttk.enabled(cases):
+        by_operator.setdefault(case.operator, []).append(case)
+    for number, (name, chosen) in enumerate(by_operator.items()):
+        known = beside.get(name)
+        named = {c.name: c for c in known.cases} if known else {}
+        bound = [named.get(case.name, case) for case in chosen]
+        yield Suite(
+            name,
+            file,
+            "ttk",
+            bound,
+            known.reference if known else None,
+            None,
+            known.prepare if known else None,
+            problems if number == 0 else (),
+        )
 
 
 def _toml_suite(path: Path) -> Suite:
     found = casefile.read(path)
     golden = golden_from(found.golden, path.parent) if found.golden else None
     operator = found.cases[0].operator if found.cases else path.stem
-    reference = _reference_of(golden) if golden else None
-    return Suite(operator, path, "toml", found.cases, reference)
+    rival = golden_from(str(found.settings["competitor"]), path.parent) if "competitor" in found.settings else None
+    return Suite(
+        operator,
+        path,
+        "toml",
+        found.cases,
+        _reference_of(golden) if golden else None,
+        _reference_of(replace(rival, precision="same")) if rival else None,
+        settings=found.settings,
+    )
 
 
 def _reference_of(golden: Golden) -> Reference:

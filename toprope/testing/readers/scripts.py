@@ -23,8 +23,8 @@ from toprope.testing.cases import Case
 from toprope.testing.elements import Array
 from toprope.testing.errors import CaseError
 
-_GENERATORS = ("gen_data.py", "gen_golden_data.py")
-_VERIFIERS = ("verify_result.py", "compare_data.py")
+GENERATORS = ("gen_data.py", "gen_golden_data.py")
+VERIFIERS = ("verify_result.py", "compare_data.py")
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 
 
@@ -67,9 +67,9 @@ class Generated:
 def find(root: Path) -> Iterator[ScriptPair]:
     """Every generator that has a verifier beside it, below `root`."""
     for generator in sorted(root.rglob("*.py")):
-        if generator.name not in _GENERATORS:
+        if generator.name not in GENERATORS:
             continue
-        for name in _VERIFIERS:
+        for name in VERIFIERS:
             verifier = generator.with_name(name)
             if verifier.is_file():
                 yield pair_of(generator, verifier)
@@ -169,7 +169,7 @@ def _texts_around(folder: Path) -> Iterator[str]:
 
 def _arguments_of(script: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Arguments of the first call of `script` in `texts`, shell variables replaced by 1 or their default."""
-    pattern = re.compile(re.escape(script) + r"([ \t][^\n\"`;&|)]*|)")
+    pattern = re.compile(re.escape(script) + r"([ \t](?:'[^'\n]*'|[^\n\"`;&|)'])*|)")
     candidates: list[tuple[str, ...]] = []
     for text in texts:
         defaults = _assignments(text)

@@ -1,0 +1,175 @@
+"""Runners: a Python function, a golden against itself, an Ascend C kernel on the software NPU."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope.testing.cases import Case, Input, Output
+from toprope.testing.elements import Array, dtype_of
+from toprope.testing.errors import CaseError, FormatError
+from toprope.testing.execution import Outcome, Runner
+from toprope.testing.golden import Golden, golden_from, outputs_of
+from toprope.testing.suite import Suite
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+@dataclass(frozen=True)
+class FunctionRunner:
+    """Calls function(*inputs, **attrs) at the inputs' own precision; outputs take the element types of the case."""
+
+    function: Callable[..., Any]
+    library: str = "numpy"
+
+    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
+        """Run the case; exceptions of the function pass through."""
+        made = Golden(self.function, precision="same", library=self.library)(inputs, case.attrs)
+        return Outcome(_cast(made, case.outputs))
+
+
+@dataclass(frozen=True)
+class ReferenceRunner:
+    """Runs the suite's own reference: golden against golden, to check the test material itself."""
+
+    suite: Suite
+
+    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
+        """Run the case; raises CaseError for a suite without a reference."""
+        if self.suite.reference is None:
+            raise CaseError(f"{self.suite.name} has no golden", cure="name an implementation with --run")
+        return Outcome(outputs_of(self.suite.reference(case, inputs)))
+
+
+@dataclass(frozen=True)
+class KernelRunner:
+    """Runs an Ascend C kernel on the software NPU.
+
+    file, entry  source and kernel function (the only one when empty)
+    arguments    kernel parameter -> what it gets: the name of an input, "out" / "out0" ..., a number, or arithmetic over
+                 sizes such as "x.size", "x.shape[0] * 2", "attr.axis"; parameters named like an input or output need none
+    """
+
+    file: Path
+    entry: str = ""
+    blocks: int = 8
+    soc: str = "ascend910b1"
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
+        """Run all blocks. Outputs start poisoned (all bits set), so an element that is never written cannot pass."""
+        # The kernel toolchain needs a compiler; comparing existing data does not.
+        from toprope.kernel import load
+
+        kernels = load(self.file)
+        kernel = kernels[self.entry] if self.entry else next(iter(kernels.kernels.values()))
+        given = {a.name: value for a, value in zip(case.arguments, inputs, strict=False)}
+        outputs = {o.name: _poisoned(o) for o in case.outputs}
+        values = [self._value(p.name, case, given, outputs) for p in kernel.entry.parameters]
+        run = kernel[self.blocks](*values, soc=self.soc)
+        findings = list(run.findings)
+        timeline: Any = run.timeline
+        return Outcome(
+            list(outputs.values()),
+            predicted_us=float(timeline.microseconds),
+            predicted_cycles=float(timeline.cycles),
+            findings=[str(f) for f in findings],
+            errors=sum(f.severity == "error" for f in findings),
+        )
+
+    def _value(self, name: str, case: Case, given: Mapping[str, Input], outputs: Mapping[str, Array]) -> Any:
+        text = self.arguments.get(name, name)
+        if text in outputs:
+            return outputs[text]
+        if text in given:
+            value = given[text]
+            if isinstance(value, list):
+                raise CaseError(f"input {text} is a list of tensors, which a kernel argument cannot take")
+            return None if value is None else np.ascontiguousarray(value)
+        if len(outputs) == 1 and text in ("z", "y", "output", "dst") and name not in self.arguments:
+            return next(iter(outputs.values()))
+        if text in ("workspace", "null"):
+            return None
+        try:
+            return evaluate(text, given, case.attrs)
+        except (KeyError, ValueError, SyntaxError) as error:
+            raise CaseError(
+                f"kernel parameter {name!r} has no value: {text!r} is neither an input ({', '.join(given)}), "
+                f"an output ({', '.join(outputs)}) nor arithmetic over sizes",
+                cure=f'add it to [operator.arguments], for example {name} = "x.size"',
+            ) from error
+
+
+def evaluate(text: str, inputs: Mapping[str, Input], attrs: Mapping[str, Any]) -> Any:
+    """Arithmetic over the sizes of inputs: x.size, x.shape[1], x.ndim, attr.<name>, numbers, + - * // %."""
+    return _evaluated(ast.parse(text, mode="eval").body, inputs, attrs)
+
+
+def _evaluated(node: ast.expr, inputs: Mapping[str, Input], attrs: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        left, right = _evaluated(node.left, inputs, attrs), _evaluated(node.right, inputs, attrs)
+        return _ARITHMETIC[type(node.op)](left, right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluated(node.operand, inputs, attrs)
+    if isinstance(node, ast.Subscript):
+        return _evaluated(node.value, inputs, attrs)[_evaluated(node.slice, inputs, attrs)]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if node.value.id == "attr":
+            return attrs[node.attr]
+        value = inputs[node.value.id]
+        if isinstance(value, np.ndarray) and node.attr in ("size", "shape", "ndim"):
+            return getattr(value, node.attr)
+    raise ValueError(f"{ast.dump(node)} is no arithmetic over sizes")
+
+
+def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str, Any] | None = None) -> Runner:
+    """The runner that `--run` or a case file names.
+
+    "golden"; "numpy.add", "torch.abs", "file.py:function"; "kernel.cpp" or "kernel.cpp:entry" (.cpp and .asc files).
+    """
+    table = settings or {}
+    folder = suite.path if suite.path.is_dir() else suite.path.parent
+    if text == "golden":
+        return ReferenceRunner(suite)
+    path, _, entry = text.partition(":")
+    if Path(path).suffix in (".cpp", ".asc", ".cce"):
+        file = Path(path) if Path(path).is_file() else folder / path
+        if not file.is_file():
+            raise FormatError(f"no kernel source {path!r}", where=str(folder))
+        chip = soc or str(table.get("soc", "ascend910b1"))
+        arguments = {k: str(v) for k, v in table.get("arguments", {}).items()}
+        return KernelRunner(file, entry, int(table.get("blocks", 8)), chip, arguments)
+    base = None if path and Path(path).is_file() else folder
+    golden = golden_from(text, base)
+    return FunctionRunner(golden.function, golden.library)
+
+
+def _cast(made: Sequence[Array], outputs: Sequence[Output]) -> list[Array]:
+    """Results in the declared element types: a NumPy function may widen what a kernel would not."""
+    cast = []
+    for number, array in enumerate(made):
+        dtype = outputs[number].dtype if number < len(outputs) else ""
+        with np.errstate(all="ignore"):
+            cast.append(array.astype(dtype_of(dtype)) if dtype and array.dtype != dtype_of(dtype) else array)
+    return cast
+
+
+def _poisoned(output: Output) -> Array:
+    kind = dtype_of(output.dtype)
+    size = int(np.prod(output.shape or (), dtype=np.int64))
+    bits = np.full(size * kind.itemsize, 1 if kind.kind == "b" else 0xFF, dtype=np.uint8)
+    return bits.view(kind).reshape(output.shape or ())
