@@ -1,66 +1,88 @@
-// Element-wise operations of two tensors. One row per function: TOPROPE_BINARY(name, meaning, cost, dtypes, expression of a and b).
+// Element-wise operations of two tensors. One row per function: TOPROPE_BINARY(Name, meaning, cost, dtypes, expression of a and b).
 // A row gives the count form, both mask forms, the documentation line and the entry in `toprope api`.
+// Undocumented and decided here: integers wrap on overflow; Max and Min give NaN when either operand is NaN; floats divide exactly rounded.
 #pragma once
 
 #include "../core/vector.h"
 
 namespace toprope {
 
-struct BinaryStrides { uint32_t dst_block = 1, a_block = 1, b_block = 1, dst_repeat = 8, a_repeat = 8, b_repeat = 8; };
-inline BinaryStrides strides_of(const AscendC::BinaryRepeatParams& p) {
-    return {p.dstBlkStride, p.src0BlkStride, p.src1BlkStride, p.dstRepStride, p.src0RepStride, p.src1RepStride};
+template <typename F, typename D, typename A, typename B>
+void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0, const AscendC::LocalTensor<B>& src1, const Lanes& lanes,
+                   const AscendC::BinaryRepeatParams& p, Site site, Overlap overlap = Overlap::whole) {
+    LaneOp<F, D, A, B>::call(op, site, lanes, f, overlap, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride), lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
+                             lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride));
+}
+// Contiguous operands of these element types in an instruction as wide as the widest allows.
+template <typename D, typename A, typename B> constexpr AscendC::BinaryRepeatParams packed_binary() {
+    constexpr uint32_t width = kLaneWidth<D, A, B>;
+    return {1, 1, 1, packed_stride<D>(width), packed_stride<A>(width), packed_stride<B>(width)};
 }
 
-template <typename F, typename D, typename A, typename B>
-void vector_binary(const Op& op, F f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0, const AscendC::LocalTensor<B>& src1, const Lanes& lanes,
-                   const BinaryStrides& st, Site site) {
-    if (self->type == CoreType::aic || lanes.empty()) return;
-    const Operand<D> d{dst.host(), dst.address(), st.dst_block, st.dst_repeat};
-    const Operand<A> a{src0.host(), src0.address(), st.a_block, st.a_repeat};
-    const Operand<B> b{src1.host(), src1.address(), st.b_block, st.b_repeat};
-    // & rather than &&: every operand is looked at, so that one call reports all its mistakes.
-    if (!(require_vector_operand(op, "dst", dst, d, lanes, site) & require_vector_operand(op, "src0", src0, a, lanes, site) &
-          require_vector_operand(op, "src1", src1, b, lanes, site)))
-        return;
-    Instr& instr = record(op, site, lanes.repeats, static_cast<uint32_t>(dtype_of<A>));
-    touch_lanes(instr, Mode::read, a, lanes);
-    touch_lanes(instr, Mode::read, b, lanes);
-    touch_lanes(instr, Mode::write, d, lanes);
-    run_lanes(lanes, f, d, a, b);
-}
+// The arithmetic of integers: unsigned, so that overflow wraps.
+template <typename L> using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof(L) <= 4, uint32_t, uint64_t>, L>;
 
 }  // namespace toprope
 
-#define TOPROPE_BINARY(Name, meaning, cost, dtypes, expression)                                                                                    \
-    namespace toprope {                                                                                                                            \
-    inline constexpr Op kOp##Name{#Name, Pipe::v, Kind::compute, cost};                                                                            \
-    struct Fn##Name {                                                                                                                              \
-        template <typename L> L operator()(L a, L b) const { return static_cast<L>(expression); }                                                  \
-    };                                                                                                                                             \
-    }                                                                                                                                              \
-    namespace AscendC {                                                                                                                            \
-    template <typename T>                                                                                                                          \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                             \
-              toprope::Site site = toprope::Site::here()) {                                                                                        \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name{}, dst, src0, src1, toprope::count_lanes(toprope::lane_width(sizeof(T)), static_cast<uint32_t>(count)), {}, site); \
-    }                                                                                                                                              \
-    template <typename T, bool isSetMask = true>                                                                                                   \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const uint8_t repeatTime,          \
-              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                                \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        if constexpr (isSetMask) toprope::set_contiguous_mask(mask);                                                                               \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name{}, dst, src0, src1, toprope::mask_lanes(toprope::lane_width(sizeof(T)), repeatTime), toprope::strides_of(repeatParams), site); \
-    }                                                                                                                                              \
-    template <typename T, bool isSetMask = true>                                                                                                   \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask[], const uint8_t repeatTime,        \
-              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                                \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        if constexpr (isSetMask) toprope::set_bit_mask(mask[1], mask[0]);                                                                          \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name{}, dst, src0, src1, toprope::mask_lanes(toprope::lane_width(sizeof(T)), repeatTime), toprope::strides_of(repeatParams), site); \
-    }                                                                                                                                              \
+#define TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                                                             \
+    template <typename T>                                                                                                                    \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                       \
+              toprope::Site site = toprope::Site::here()) {                                                                                  \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
+                               toprope::count_form(toprope::kLaneWidth<T>, static_cast<uint32_t>(count)), {}, site, toprope::Overlap::rule); \
+    }                                                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const uint32_t repeatTime,   \
+              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                          \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
+                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),            \
+                               repeatParams, site, toprope::Overlap::rule);                                                                  \
+    }                                                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],                      \
+              const uint32_t repeatTime, const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {               \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
+                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),            \
+                               repeatParams, site, toprope::Overlap::rule);                                                                  \
     }
 
-#define TOPROPE_UNPACK(...) __VA_ARGS__
+#define TOPROPE_BINARY_ROW(Name, cost, dtypes, rule, expression)                                     \
+    namespace toprope {                                                                              \
+    inline constexpr Op kOp##Name{#Name, Pipe::v, Kind::compute, cost};                              \
+    template <typename T> struct Fn##Name {                                                          \
+        using L = Lane<T>;                                                                           \
+        L operator()(L a_, L b_) const {                                                             \
+            const Wrap<L> a = static_cast<Wrap<L>>(a_), b = static_cast<Wrap<L>>(b_);                \
+            return static_cast<L>(expression);                                                       \
+        }                                                                                            \
+    };                                                                                               \
+    }                                                                                                \
+    namespace AscendC {                                                                              \
+    TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                         \
+    }
 
-TOPROPE_BINARY(Add, "dst = src0 + src1", "vadd", (int16_t, half, int32_t, float), a + b)
+#define TOPROPE_BINARY(Name, meaning, cost, dtypes, expression) TOPROPE_BINARY_ROW(Name, cost, dtypes, accumulate, expression)
+#define TOPROPE_BINARY_BITS(Name, meaning, cost, dtypes, expression) TOPROPE_BINARY_ROW(Name, cost, dtypes, whole, expression)
+
+#if __NPU_ARCH__ == 1001
+#define TOPROPE_ARITHMETIC (half, int32_t, float)
+#define TOPROPE_LOGIC (int16_t, uint16_t)
+#elif __NPU_ARCH__ == 2002
+#define TOPROPE_ARITHMETIC (int16_t, half, int32_t, float)
+#define TOPROPE_LOGIC (int16_t, uint16_t)
+#else
+#define TOPROPE_ARITHMETIC (int16_t, half, int32_t, float)
+#define TOPROPE_LOGIC (int16_t, uint16_t)
+#endif
+
+TOPROPE_BINARY(Add, "dst = src0 + src1", "vadd", TOPROPE_ARITHMETIC, a + b)
+TOPROPE_BINARY(Sub, "dst = src0 - src1", "vsub", TOPROPE_ARITHMETIC, a - b)
+TOPROPE_BINARY(Mul, "dst = src0 * src1", "vmul", TOPROPE_ARITHMETIC, a * b)
+TOPROPE_BINARY(Max, "dst = the larger of src0 and src1", "vmax", TOPROPE_ARITHMETIC, a_ > b_ || a_ != a_ ? a_ : b_)
+TOPROPE_BINARY(Min, "dst = the smaller of src0 and src1", "vmin", TOPROPE_ARITHMETIC, a_ < b_ || a_ != a_ ? a_ : b_)
+TOPROPE_BINARY_BITS(Div, "dst = src0 / src1", "vdiv", (half, float), a / b)
+TOPROPE_BINARY_BITS(And, "dst = src0 & src1, bit by bit", "vand", TOPROPE_LOGIC, a & b)
+TOPROPE_BINARY_BITS(Or, "dst = src0 | src1, bit by bit", "vor", TOPROPE_LOGIC, a | b)

@@ -44,8 +44,8 @@ void set_contiguous_mask(uint64_t active) {
         v.mask_high = 0;
         return;
     }
-    v.mask_low = active >= 64 ? ~0ull : (1ull << active) - 1;
-    v.mask_high = active >= 128 ? ~0ull : (active > 64 ? (1ull << (active - 64)) - 1 : 0);
+    v.mask_low = run_of_ones(active);
+    v.mask_high = run_of_ones(active > 64 ? active - 64 : 0);
 }
 
 uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site) {

@@ -37,6 +37,7 @@ Lanes count_lanes(uint32_t width, uint64_t count);
 // From the mask registers. Counter mode: the low register holds the element count and the repeat argument is ignored.
 Lanes mask_lanes(uint32_t width, uint32_t repeats);
 
+constexpr uint64_t run_of_ones(uint64_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 void set_contiguous_mask(uint64_t active);
 inline void set_bit_mask(uint64_t high, uint64_t low) {
     self->vector.mask_low = low;
