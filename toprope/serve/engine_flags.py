@@ -43,7 +43,7 @@ def mindie_config(settings: Settings, max_model_len: int, *, ttft_s: float, tpot
 
     MindIE's blocks are multiples of 16. Decode-first is its SplitFuse, which cannot be combined with a stage policy.
     """
-    stage = {"prefill-first": 0, "throughput": 1, "least-laxity": 2}.get(settings.policy)
+    stage = {"prefill-first": 0, "throughput": 1, "least-laxity": 2, "adaptive": 0}.get(settings.policy)
     schedule: dict[str, object] = {
         "templateType": "Mix" if stage is None else "Standard",
         "cacheBlockSize": max(16, settings.block_size // 16 * 16),
@@ -56,6 +56,9 @@ def mindie_config(settings: Settings, max_model_len: int, *, ttft_s: float, tpot
         schedule["enableSplit"] = True
     else:
         schedule["stageSelectPolicy"] = stage
+    if settings.policy == "adaptive":
+        schedule["dynamicBatchSizeEnable"] = True
+        schedule["decodeExpectedTime"] = round(tpot_s * 1000)
     if settings.policy == "least-laxity":
         schedule["prefillExpectedTime"] = round(ttft_s * 1000)
         schedule["decodeExpectedTime"] = round(tpot_s * 1000)

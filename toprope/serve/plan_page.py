@@ -13,6 +13,7 @@ _COLOURS = {
     "decode-first": "#1d4ed8",
     "throughput": "#15803d",
     "least-laxity": "#7e22ce",
+    "adaptive": "#0e7490",
 }
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 860, 460, 70, 50, 20, 20
 

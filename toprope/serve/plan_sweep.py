@@ -12,7 +12,7 @@ from .capacity import kv_block_count
 from .engine_flags import Settings
 from .kv_cache import KvCache
 from .model_shape import ModelShape
-from .policies import DecodeFirst, LeastLaxity, Policy, PrefillFirst, Throughput
+from .policies import POLICY_NAMES, make_policy
 from .scheduler import Scheduler, SchedulerLimits
 from .simulator import SimulationResult, simulate
 from .step_cost import ChipRates, RooflineCost, StepCost, SwapCost
@@ -34,7 +34,7 @@ class PlanSpace:
     batch_sizes: Sequence[int] = (16, 32, 64, 128, 256)
     max_tokens: Sequence[int] = (2048, 8192)
     block_sizes: Sequence[int] = (128,)
-    policies: Sequence[str] = ("prefill-first", "decode-first", "throughput", "least-laxity")
+    policies: Sequence[str] = POLICY_NAMES
 
     def settings(self) -> Iterator[Settings]:
         """All combinations that make sense, small batches first."""
@@ -96,8 +96,9 @@ class Planner:
         limits = SchedulerLimits(
             settings.max_batch_size, settings.max_tokens, self.max_model_len or self.model.max_model_len
         )
+        policy = make_policy(settings.policy, ttft_s=self.slo.ttft_s, tpot_s=self.slo.tpot_s)
         cache = KvCache(blocks, settings.block_size, prefix_caching=shares_prefixes)
-        scheduler = Scheduler(cache, limits, self._policy(settings.policy))
+        scheduler = Scheduler(cache, limits, policy)
         cost = self.cost or SwapCost(RooflineCost(self.model, self.chip), self.model, self.chip, settings.block_size)
         log = logging.getLogger("toprope.serve")
         level = log.level
@@ -116,7 +117,8 @@ class Planner:
         for settings in space.settings():
             last = points[-1] if points else None
             smaller = last and replace(last.settings, max_batch_size=settings.max_batch_size) == settings
-            if last and smaller and last.peak_running < last.settings.max_batch_size:
+            unreached = last and last.peak_running < last.settings.max_batch_size
+            if last and smaller and unreached and settings.policy != "adaptive":  # it starts from the batch size
                 point = replace(last, settings=settings)
             else:
                 point, _ = self.run(settings)
@@ -124,17 +126,6 @@ class Planner:
                     progress(point)
             points.append(point)
         return points
-
-    def _policy(self, name: str) -> Policy:
-        makers: dict[str, Callable[[], Policy]] = {
-            "prefill-first": PrefillFirst,
-            "decode-first": DecodeFirst,
-            "throughput": Throughput,
-            "least-laxity": lambda: LeastLaxity(ttft_s=self.slo.ttft_s, tpot_s=self.slo.tpot_s),
-        }
-        if name not in makers:
-            raise BadInput(f"no policy is called {name!r}", cure="known: " + ", ".join(makers))
-        return makers[name]()
 
     def _point(self, settings: Settings, blocks: int, result: SimulationResult) -> PlanPoint:
         return PlanPoint(

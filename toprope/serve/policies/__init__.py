@@ -1,21 +1,15 @@
 """What a step should contain: small, exchangeable decisions. The scheduler obeys all limits whatever a policy says."""
 
 from .adaptive_batch_size import AdaptiveBatchSize
+from .choose import POLICY_NAMES, make_policy
 from .decode_first import DecodeFirst
 from .least_laxity import LeastLaxity
 from .policy import Load, Phase, Policy, StepPlan, StepWork
 from .prefill_first import PrefillFirst
 from .throughput import Throughput
 
-POLICIES: dict[str, type[Policy]] = {
-    "prefill-first": PrefillFirst,
-    "decode-first": DecodeFirst,
-    "throughput": Throughput,
-    "least-laxity": LeastLaxity,
-}
-
 __all__ = [
-    "POLICIES",
+    "POLICY_NAMES",
     "AdaptiveBatchSize",
     "DecodeFirst",
     "LeastLaxity",
@@ -26,4 +20,5 @@ __all__ = [
     "StepPlan",
     "StepWork",
     "Throughput",
+    "make_policy",
 ]
