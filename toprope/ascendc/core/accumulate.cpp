@@ -1,4 +1,4 @@
-// The atomic unit in front of GM: combines a run of elements with what GM holds. Included by runtime.cpp.
+// The atomic unit in front of GM: combines a run of elements with what GM holds. Part of runtime.cpp.
 
 namespace {
 
