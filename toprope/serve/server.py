@@ -34,7 +34,7 @@ from .generation import Generation
 from .metrics import Metrics
 from .openai_requests import Job, chat_job, completion_job, read_body
 from .openai_responses import error_body, event
-from .policies import POLICIES
+from .policies import POLICY_NAMES, make_policy
 from .scheduler import SchedulerLimits
 from .tokenizer import Tokenizer, open_tokenizer
 from .worker import open_engine
@@ -332,7 +332,7 @@ def main(argv: list[str] | None = None) -> int:
                 max_queued_tokens=options.max_queued_tokens,
                 preemption=PreemptionMode.SWAP if options.swap_gib else PreemptionMode.RECOMPUTE,
             ),
-            policy=POLICIES[options.policy](),
+            policy=make_policy(options.policy, ttft_s=options.ttft / 1000, tpot_s=options.tpot / 1000),
         )
     except (BadWeights, ValueError) as error:
         print(f"toprope serve: {error}", file=sys.stderr)
@@ -370,7 +370,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch-invariant", action="store_true", help="refuse to start unless answers cannot depend on batch mates")
     add("--threads", type=int, default=0, help="threads of the engine (default: one per core)")
     add("--cores", type=_cores, default=[], metavar="0,1", help="run the engine on these cores only")
-    add("--policy", choices=sorted(POLICIES), default="decode-first")
+    add("--policy", choices=POLICY_NAMES, default="decode-first")
+    add(
+        "--ttft", type=float, default=1000.0, metavar="MS", help="target for the first token, for policies with targets"
+    )
+    add("--tpot", type=float, default=50.0, metavar="MS", help="target for each further token, likewise")
     add("--max-batch-size", type=int, default=64, help="requests that run at the same time")
     add("--max-tokens", type=int, default=512, help="tokens computed in one step")
     add("--max-model-len", type=int, default=8192, help="prompt and answer of one request, in tokens")
