@@ -47,8 +47,10 @@ struct Chip {
     double hbm_rate, hbm_write_weight, l2_read_rate, l2_write_rate, l2_bytes;
     double miss_latency;          // added to a GM copy's latency when any of its lines is not in L2
     double unaligned_weight;      // memory-side cost of rows that do not start on a sector
+    double part_line_weight;      // L2 cost of reading less than a line
     double same_address_weight;   // L2 cost of a range that another core is transferring now
     double atomic_weight;         // L2 cost of read-modify-write
+    double cold_write_rate;               // bytes per cycle a core can write to lines that are not in L2
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency;
     uint32_t slots, warm, ratio, mixed;
     uint64_t gm_begin, gm_end;
@@ -68,3 +70,4 @@ struct Traffic {
 };
 
 }  // namespace timing
+

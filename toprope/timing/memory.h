@@ -13,6 +13,7 @@ inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kLineBytes = 51
 // What one transfer costs the memory side, in bytes.
 struct Demand {
     double hit = 0, miss = 0, evicted = 0;  // evicted: modified bytes that had to leave L2 for it
+    double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
     double bytes = 0, rows = 0;
     uint64_t first = 0;                     // first line: how other cores recognise the same range
@@ -50,8 +51,10 @@ private:
         Page& page = pages_[index];
         const uint32_t mask = sectors(from, to);
         const double present = bytes_in(mask & page.valid), absent = bytes_in(mask & ~page.valid);
-        if (write) demand.hit += present + absent;
-        else {
+        if (write) {
+            demand.hit += present + absent;
+            demand.cold += absent;
+        } else {
             demand.hit += present;
             demand.miss += absent;
         }
@@ -115,7 +118,7 @@ struct Transfer {
 
 class Memory {
 public:
-    Memory(const Chip& chip) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes) {}
+    Memory(const Chip& chip, uint32_t cores) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), reading_(cores, 0) {}
 
     // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
     double begin(Transfer& t, const Access* accesses, unsigned count, bool bypass, double latency) {
@@ -128,14 +131,16 @@ public:
         const double weight = atomic ? chip_.atomic_weight : 1;
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
-        auto& users = users_[t.demand.first];
-        if (users > 0) t.demand.l2 *= chip_.same_address_weight;
-        ++users;
-        if (t.write) return latency;
+        if (users_[t.demand.first]++ > own_[own_key(t)]++) t.demand.l2 *= chip_.same_address_weight;
+        if (t.write) {
+            // A store to lines outside L2 hides its latency behind its lower rate.
+            const double hidden = t.demand.cold / chip_.cold_write_rate - t.demand.bytes / t.rate;
+            return hidden <= 0 ? latency : hidden < latency ? latency - hidden : 0;
+        }
         t.counted = t.demand.miss > 0;
         double wait = latency;
         if (t.counted) {
-            ++from_hbm_;
+            if (reading_[t.core]++ == 0) ++from_hbm_;
             // Every active core keeps about latency x rate bytes in flight; a new request waits behind them.
             wait += chip_.miss_latency + (from_hbm_ - 1) * latency * t.rate / chip_.hbm_rate;
         }
@@ -144,7 +149,9 @@ public:
     // The next piece of a transfer asks for service; returns when the piece has arrived.
     double piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
-        double done = now + (bytes / t.rate > share * t.row_cycles ? bytes / t.rate : share * t.row_cycles);
+        double busy = bytes / t.rate > share * t.row_cycles ? bytes / t.rate : share * t.row_cycles;
+        const double cold = share * t.demand.cold / chip_.cold_write_rate;
+        double done = ports_[t.core].serve(now, busy > cold ? busy : cold, 1);
         const double l2 = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
                                   : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (l2 > done) done = l2;
@@ -161,9 +168,9 @@ public:
         return done;
     }
     void end(Transfer& t) {
-        if (t.counted) --from_hbm_;
-        const auto user = users_.find(t.demand.first);
-        if (user != users_.end() && --user->second == 0) users_.erase(user);
+        if (t.counted && --reading_[t.core] == 0) --from_hbm_;
+        leave(users_, t.demand.first);
+        leave(own_, own_key(t));
         traffic.hbm_read += t.demand.miss;
         traffic.hbm_write += t.demand.evicted;
         (t.write ? traffic.l2_write : traffic.l2_read) += t.demand.hit + t.demand.miss;
@@ -171,12 +178,22 @@ public:
     }
 
     // The next launch begins at time zero, with what this one left in L2.
-    void restart() { hbm_ = l2_read_ = l2_write_ = {}; }
+    void restart() {
+        hbm_ = l2_read_ = l2_write_ = {};
+        ports_.assign(ports_.size(), {});
+    }
 
     Traffic traffic{};
 
 private:
     static constexpr double kWriteBuffer = 1 << 20;
+
+    using Counts = std::unordered_map<uint64_t, int>;
+    static uint64_t own_key(const Transfer& t) { return t.demand.first << 12 | t.core; }
+    static void leave(Counts& counts, uint64_t key) {
+        const auto found = counts.find(key);
+        if (--found->second == 0) counts.erase(found);
+    }
 
     void rows(Transfer& t, const Access* access, bool bypass) {
         const uint64_t outer = access->more() ? access[1].rows() : 1;
@@ -194,7 +211,9 @@ private:
         t.demand.miss += one.miss;
         t.demand.hbm += one.miss * weight;
         t.demand.evicted += one.evicted;
-        t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight;
+        t.demand.cold += one.cold;
+        const double part = bytes < kLineBytes ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
+        t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight * (t.write ? 1 : part);
         t.demand.bytes += static_cast<double>(bytes);
         t.demand.rows += 1;
     }
@@ -202,8 +221,10 @@ private:
     const Chip& chip_;
     L2 l2_;
     Server hbm_, l2_read_, l2_write_;
-    double from_hbm_ = 0;
-    std::unordered_map<uint64_t, int> users_;
+    std::vector<Server> ports_;      // one port a core for both directions
+    std::vector<uint32_t> reading_;  // transfers from HBM that each core has under way
+    double from_hbm_ = 0;            // cores that have any
+    Counts users_, own_;  // transfers under way by first line: of all cores, of one core
 };
 
 }  // namespace timing

@@ -35,7 +35,7 @@ class ChipNumbers(c.Structure):
             (name, c.c_double)
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
-                "same_address_weight", "atomic_weight", "queue_depth", "launch_cycles", "block_cycles", "prologue_cycles",
+                "part_line_weight", "same_address_weight", "atomic_weight", "cold_write_rate", "queue_depth", "launch_cycles", "block_cycles", "prologue_cycles",
                 "flag_latency", "cross_latency",
             )
         ),
@@ -53,7 +53,13 @@ class TrafficNumbers(c.Structure):
 
 @cache
 def _library() -> c.CDLL:
-    return c.CDLL(str(shared_library(Path(__file__).parent / "schedule.cpp")))
+    library = c.CDLL(str(shared_library(Path(__file__).parent / "schedule.cpp")))
+    shared = (c.c_uint32 * 5)()
+    library.toprope_sizes(shared)
+    ours = [c.sizeof(ChipNumbers), c.sizeof(TrafficNumbers), OP_COST.itemsize, CORE.itemsize, RESULT.itemsize]
+    if list(shared) != ours:
+        raise AssertionError(f"native.py and columns.h disagree about structure sizes: {ours} and {list(shared)}")
+    return library
 
 
 def _pointer(column: Array) -> c.c_void_p:

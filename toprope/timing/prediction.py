@@ -74,8 +74,8 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         )
     size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
     instrs = trace.instrs
-    op = instrs["op"].astype(np.intp)
-    per_work = _per_work_table(costs)[op, instrs["arg"] & (_CODES - 1), (instrs["arg"] >> 8) & (_CODES - 1)]
+    rows = instrs["op"].astype(np.intp)
+    per_work = _per_work_table(costs)[rows, instrs["arg"] & (_CODES - 1), (instrs["arg"] >> 8) & (_CODES - 1)]
     is_vector = np.array(
         [
             o.pipe == "V" and o.kind == "compute" and bool(cost.per_work)
@@ -83,15 +83,15 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         ]
         or [False]
     )
-    np.maximum(per_work, bank, out=per_work, where=is_vector[op])
+    np.maximum(per_work, bank, out=per_work, where=is_vector[rows])
     fixed = np.array([cost.fixed for cost in costs] or [0.0], np.float32)
     rate = np.array(
         [cost.bytes_per_cycle if cost.bytes_per_cycle and not _through_gm(cost) else np.inf for cost in costs]
         or [np.inf],
         np.float32,
     )
-    cycles = fixed[op] + per_work * instrs["work"] + size / rate[op]
-    assumed = np.where(np.array([cost.kind == "assumed" for cost in costs] or [False])[op], cycles, np.float32(0))
+    cycles = fixed[rows] + per_work * instrs["work"] + size / rate[rows]
+    assumed = np.where(np.array([cost.kind == "assumed" for cost in costs] or [False])[rows], cycles, np.float32(0))
     return _Prices(ops, np.ascontiguousarray(cycles, np.float32), assumed)
 
 
@@ -122,8 +122,10 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.l2_bytes = soc.number("memory.l2_bytes")
     chip.miss_latency = soc.number("gm_latency.miss_cycles")
     chip.unaligned_weight = soc.number("gm_alignment.unaligned_weight")
+    chip.part_line_weight = soc.number("gm_part_line.weight")
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
     chip.atomic_weight = soc.number("gm_atomic.weight")
+    chip.cold_write_rate = soc.number("gm_cold_write.bytes_per_cycle")
     chip.queue_depth = soc.number("queues.depth")
     chip.launch_cycles = soc.number("launch.fixed_us") * soc.ghz * 1e3
     chip.block_cycles = soc.number("launch_blocks.block_us") * soc.ghz * 1e3

@@ -24,6 +24,7 @@ public:
     bool empty() const { return head_ == items_.size(); }
     size_t size() const { return items_.size() - head_; }
     const T& front() const { return items_[head_]; }
+    const T& operator[](size_t k) const { return items_[head_ + k]; }
     void push_back(const T& item) { items_.push_back(item); }
     void pop_front() {
         if (++head_ == items_.size()) {
@@ -58,6 +59,7 @@ struct Range {
 struct PipeState {
     Fifo<Issued> queue;
     double free_at = 0, last_end = 0, data_end = 0;
+    double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed
     int32_t last = -1;  // the instruction that freed the pipe last
     Fifo<Transfer*> under_way;
     Range recent[kRecent];
@@ -393,11 +395,22 @@ private:
         return false;
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
+        // A pipe asks ahead, but never for more than arrives within one latency.
+        if (!pipe.under_way.empty() && pipe.asked >= op.latency * op.rate) return false;
+        if (pipe.asked_at > start) {
+            start = pipe.asked_at;
+            stall = kPipeBusy;
+            blocker = pipe.last;
+        }
         place(i, start, start, stall, blocker);
         bool write = false;
+        double bytes = 0;
         const Access* access = accesses_ + access_at_[i];
         for (unsigned a = 0; a < instrs_[i].accesses; ++a)
-            if (access[a].space() == kGm) write = access[a].mode() & kWrite;
+            if (access[a].space() == kGm) {
+                write = access[a].mode() & kWrite;
+                bytes += static_cast<double>(access[a].row_bytes() * access[a].rows() * (access[a].more() ? access[a + 1].rows() : 1));
+            }
         if (idle_.empty()) {
             transfers_.push_back(std::make_unique<Transfer>());
             idle_.push_back(transfers_.back().get());
@@ -410,10 +423,10 @@ private:
         t->instr = i;
         t->write = write;
         t->rate = op.rate;
-        t->row_cycles = 0;
         pipe.under_way.push_back(t);
         pipe.free_at = start + op.interval;
         pipe.last = static_cast<int32_t>(i);
+        pipe.asked += bytes;
         push(start, t);
         return true;
     }
@@ -433,7 +446,11 @@ private:
             return;
         }
         if (t.remaining > 0) {
-            push(memory_.piece(t, event.time, std::min(t.remaining, kPieceBytes)), &t);
+            const double piece = std::min(t.remaining, kPieceBytes);
+            push(memory_.piece(t, event.time, piece), &t);
+            pipe.asked -= piece;
+            pipe.asked_at = event.time;
+            if (!pipe.queue.empty()) wake(t.core, static_cast<int>(t.pipe));
             return;
         }
         complete(t, pipe, event.time);
@@ -559,7 +576,7 @@ private:
 extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost* ops, const timing::Instr* instrs, const timing::Access* accesses,
                                  const float* cycles, const uint64_t* core_begin, const timing::Core* cores, uint32_t core_count, double* start,
                                  double* end, uint8_t* stall, int32_t* blocker, timing::Result* results, timing::Traffic* traffic) {
-    timing::Memory memory(*chip);
+    timing::Memory memory(*chip, core_count);
     for (uint32_t pass = 0; pass <= chip->warm; ++pass) {
         memory.traffic = {};
         timing::Schedule schedule(*chip, ops, instrs, accesses, cycles, core_begin, cores, core_count, start, end, stall, blocker, memory);
@@ -569,4 +586,10 @@ extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost*
         memory.restart();
     }
     *traffic = memory.traffic;
+}
+
+// Sizes of the structures that Python fills, so that a mismatch is noticed before it is used.
+extern "C" void toprope_sizes(uint32_t* sizes) {
+    const size_t all[] = {sizeof(timing::Chip), sizeof(timing::Traffic), sizeof(timing::OpCost), sizeof(timing::Core), sizeof(timing::Result)};
+    for (size_t i = 0; i < 5; ++i) sizes[i] = static_cast<uint32_t>(all[i]);
 }

@@ -85,13 +85,13 @@ class Timeline:
     def _cores_of(self, pipe: str, core_type: str | None) -> Array:
         types = np.array([core.type for core in self.trace.cores])
         if core_type is not None:
-            return types == core_type
+            return np.asarray(types == core_type)
         missing = {"V": "aic", "M": "aiv", "MTE1": "aiv", "FIX": "aiv"}.get(pipe)
         cores = types != missing
-        return cores if cores.any() else np.ones(len(types), bool)
+        return np.asarray(cores if cores.any() else np.ones(len(types), bool))
 
     def _busy_of(self, pipe: str, core_type: str | None) -> Array:
-        return self.core_busy[self._cores_of(pipe, core_type), PIPES.index(pipe)]
+        return np.asarray(self.core_busy[self._cores_of(pipe, core_type), PIPES.index(pipe)])
 
     def critical_path(self) -> Array:
         """Instructions that decided the end, last first: each one's blocker, back to the launch."""
