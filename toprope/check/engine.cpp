@@ -72,13 +72,6 @@ private:
         return {begin | (end - begin) << 40, 1};  // one row in GM
     }
 
-    void clean_line(uint32_t number) {
-        const int32_t row = gm_row(uint64_t{number} * 64);
-        if (row < 0 || !gm_matters_[static_cast<uint32_t>(row)]) return;
-        const Access line{uint64_t{number} * 64 | 64ull << 40, 1};
-        cleaned_lines_[number] = footprints_.intern(&line, 1);
-    }
-
     uint8_t kind_of(const Instr& instr) const { return instr.op < in_.op_count ? in_.op_kinds[instr.op] : static_cast<uint8_t>(kMark); }
 
     void collect() {
@@ -89,7 +82,6 @@ private:
             const Instr& instr = in_.instrs[i];
             const uint8_t kind = kind_of(instr);
             if (kind == kCrossSet && (instr.work & 0xff) == kSoftAll) ++cores_[cores_of(i)].soft_all_total;
-            if (kind == kCache && instr.work != 0 && instr.arg != 0) clean_line(instr.arg);
             for (uint64_t end = a + instr.accesses; a < end;) {
                 const uint64_t head = a;
                 while (in_.accesses[a].more() && a + 1 < end) ++a;
@@ -199,6 +191,8 @@ private:
         const uint64_t end = core.next_access + instr.accesses;
         for (uint64_t a = core.next_access; a < end; ++a)
             if (footprint_of_[a] != Footprints::kNone) look(core, pipe, in_.accesses[a], footprint_of_[a]);
+        // The latest first: ordering it often orders the others too, and then they are not causes of their own.
+        std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) { return a.earlier.instr > b.earlier.instr; });
         for (const Suspect& s : suspects_) judge(core, pipe, s);
         for (uint64_t a = core.next_access; a < end; ++a)
             if (footprint_of_[a] != Footprints::kNone) leave(core, pipe, in_.accesses[a], footprint_of_[a]);
@@ -217,13 +211,13 @@ private:
             }
             for (Record& r : cell.records) {
                 if (r.mode & kCached) {
-                    if (scalar_gm && (mode & kRead) && r.core == core.index && r.stale_instr != Record::kFresh && r.epoch > core.cleaned)
+                    if (scalar_gm && (mode & kRead) && r.core == core.index && r.stale_instr != Record::kFresh && uncleaned(r))
                         causes_.add({kStaleRead, 0, cores_of(r.stale_instr), core.index, r.stale_instr, core.next}, footprints_, footprint, cells[i]);
                     continue;
                 }
                 const bool writes = mode & kWrite, wrote = r.mode & kWrite;
                 if (!(writes || wrote) || (space == kGm && mode == kUpdate && (r.mode & kUpdate) == kUpdate)) continue;
-                if (wrote && space == kGm && r.pipe == kS && dirty(r) && (pipe != kS || r.core != core.index)) {
+                if (wrote && space == kGm && r.pipe == kS && uncleaned(r) && (pipe != kS || r.core != core.index)) {
                     causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint, cells[i]);
                     r.mode |= kClean;
                     if (compiler_orders(r, core, pipe)) order_now(core, r.pipe, pipe);
@@ -240,7 +234,8 @@ private:
         if (scalar_gm && (mode & kWrite)) look_at_line(core, footprint);
     }
 
-    bool dirty(const Record& r) const { return !(r.mode & kClean) && r.epoch > cores_[r.core].cleaned; }
+    // A cache line (or the write that changed it) that has not been cleaned since.
+    bool uncleaned(const Record& r) const { return !(r.mode & kClean) && r.epoch > cores_[r.core].cleaned; }
 
     // Two cores that write different bytes of one cache line overwrite each other when the line goes back to GM.
     void look_at_line(Core& core, uint32_t footprint) {
@@ -248,7 +243,7 @@ private:
         const uint32_t* cells = footprints_.cells(line);
         for (uint32_t n = footprints_.cell_count(line), i = 0; i < n; ++i)
             for (Record& r : shadow_.at(core.index, kGm, cells[i]).records)
-                if ((r.mode & kCached) && (r.mode & kWrite) && r.core != core.index && (dirty(r) || !ordered(r, core, kS)))
+                if ((r.mode & kCached) && (r.mode & kWrite) && r.core != core.index && (uncleaned(r) || !ordered(r, core, kS)))
                     causes_.add({kSharedLine, 2, r.core, core.index, r.instr, core.next}, footprints_, footprint, footprints_.cells(footprint)[0]);
     }
 
@@ -284,7 +279,7 @@ private:
             auto mine = std::find_if(records.begin(), records.end(), [&](const Record& r) { return (r.mode & kCached) && r.core == core.index; });
             if (mine == records.end()) {
                 records.push_back(me);
-            } else if (mine->epoch <= core.cleaned) {
+            } else if (!uncleaned(*mine)) {
                 *mine = me;  // the line was fetched anew
             } else if (me.mode & kWrite) {
                 mine->mode |= kWrite;
@@ -442,24 +437,18 @@ private:
         return true;
     }
 
-    // One line (arg: its address / 64) or, with work 0, everything.
+    // Without a range it is the whole cache.
     void clean_cache(Core& core, const Instr& instr) {
-        if (instr.work == 0) {
-            core.cleaned = core.count[kS];
+        if (instr.accesses == 0) {
+            if (instr.work == 0) core.cleaned = core.count[kS];
             return;
         }
-        const auto found = cleaned_lines_.find(instr.arg);
-        if (found == cleaned_lines_.end()) return;
-        const uint32_t* cells = footprints_.cells(found->second);
-        for (uint32_t n = footprints_.cell_count(found->second), i = 0; i < n; ++i) {
-            auto& records = shadow_.at(core.index, kGm, cells[i]).records;
-            size_t kept = 0;
-            for (Record r : records) {
-                if (r.core == core.index && (r.mode & kCached)) continue;
+        const uint32_t footprint = footprint_of_[core.next_access];
+        if (footprint == Footprints::kNone) return;
+        const uint32_t* cells = footprints_.cells(footprint);
+        for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
+            for (Record& r : shadow_.at(core.index, kGm, cells[i]).records)
                 if (r.core == core.index && r.pipe == kS) r.mode |= kClean;
-                records[kept++] = r;
-            }
-            records.resize(kept);
         }
     }
 
@@ -479,7 +468,7 @@ private:
     void find_dirty_lines() {
         shadow_.each_gm_cell([&](const std::vector<Record>& records) {
             for (const Record& r : records)
-                if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && dirty(r)) causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
+                if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && uncleaned(r)) causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
         });
     }
 
@@ -494,7 +483,6 @@ private:
     Shadow shadow_;
     std::vector<uint8_t> gm_matters_;
     std::vector<uint32_t> footprint_of_, line_of_;
-    std::unordered_map<uint32_t, uint32_t> cleaned_lines_;  // line number -> footprint
     std::vector<std::deque<Told>> slots_ = std::vector<std::deque<Told>>(kSlots);
     std::vector<Suspect> suspects_;
     uint32_t last_gm_ = 0;

@@ -1,0 +1,33 @@
+"""Every page in tests/kernels/: each kernel gives exactly the findings written beside it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.check.pages import FOLDER, Case, cases, findings, verdict
+from toprope.finding import codes
+
+PAGES = sorted(FOLDER.glob("*.md"))
+CASES = [case for page in PAGES for case in cases(page)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_kernel_gives_the_findings_written_beside_it(case: Case) -> None:
+    problems = verdict(case, findings(case))
+    assert not problems, "\n\n".join(problems)
+
+
+def test_every_page_has_faulty_kernels_and_clean_twins() -> None:
+    for page in PAGES:
+        of_page = cases(page)
+        if of_page:
+            assert any(c.expected() for c in of_page), f"{page.name} has no kernel with a finding"
+            assert any(not c.expected() for c in of_page), f"{page.name} has no clean kernel"
+
+
+def test_every_code_has_a_kernel_that_shows_it() -> None:
+    shown = {code for case in CASES for _, code, _ in case.expected()}
+    elsewhere = set(re.findall(r"`([a-z0-9-]+)`: tested in", (FOLDER / "README.md").read_text()))
+    assert set(codes()) - shown - elsewhere == set()
