@@ -21,7 +21,7 @@ class Dtype:
     name: str
     cpp: str
     bits: int
-    numpy: np.dtype | None  # type: ignore[type-arg]
+    numpy: np.dtype | None
     aliases: tuple[str, ...] = ()
 
 
@@ -54,7 +54,7 @@ def dtype(name: str) -> Dtype:
     return found
 
 
-def of_array(array: np.ndarray) -> Dtype:  # type: ignore[type-arg]
+def of_array(array: np.ndarray) -> Dtype:
     """The element type of a NumPy array. Raises BadArgument for types that no Ascend core has."""
     found = _BY_NUMPY.get(array.dtype)
     if found is None:

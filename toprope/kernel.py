@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,6 +141,7 @@ class Launcher:
             launchers[core_type] = (
                 ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
             )
+        begin = time.perf_counter()
         trace = runtime.run(
             runtime.Launch(
                 kernel=self.kernel.name,
@@ -157,8 +159,9 @@ class Launcher:
             ),
             chip,
         )
+        wall_s = time.perf_counter() - begin
         named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
-        return Run(self.kernel.name, chip, self.blocks, named, trace, sync)
+        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s)
 
 
 def load(path: str | Path, *, include: Sequence[str | Path] = (), defines: Sequence[str] = ()) -> KernelFile:

@@ -155,7 +155,7 @@ def run(launch: Launch, soc: Soc) -> Trace:
             native.space_bytes[i][s] = soc.bytes_of(space) if space in _SPACES_OF[core_type] else 0
     arguments = (c.c_void_p * max(1, len(launch.arguments)))(*launch.arguments)
     native.arguments = arguments
-    cores = (_CoreSpec * len(launch.cores))(*((k.block, k.sub, CORE_TYPES.index(k.type)) for k in launch.cores))
+    cores = (_CoreSpec * len(launch.cores))(*(_CoreSpec(k.block, k.sub, CORE_TYPES.index(k.type)) for k in launch.cores))
     native.cores, native.core_count = cores, len(launch.cores)
     native.blocks, native.ratio, native.mixed = launch.blocks, launch.ratio, launch.mixed
     native.execute, native.check_contracts = launch.execute, launch.check_contracts
@@ -183,10 +183,9 @@ def _place(arguments: Sequence[GmArgument]) -> tuple[tuple[GmRow, ...], Any]:
 
 
 def _copy(address: c.c_void_p, count: int, row: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    if not count:
-        return np.empty(0, row)
-    raw = (c.c_char * (count * row.itemsize)).from_address(address.value or 0)
-    return np.frombuffer(raw, row).copy()
+    out = np.empty(count, row)
+    c.memmove(out.ctypes.data, address, out.nbytes)
+    return out
 
 
 def _collect(lib: c.CDLL, launch: Launch, soc: Soc, gm: tuple[GmRow, ...], signal: int) -> Trace:

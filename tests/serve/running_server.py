@@ -25,12 +25,13 @@ class RunningServer:
 
     def __init__(self, server: Server, url: str) -> None:
         self.server, self.url = server, url
+        self._client = httpx.Client(base_url=url, timeout=60)
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=30)
+        return self._client.get(path)
 
     def post(self, path: str, body: Any = None, **more: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=body, timeout=60, **more)
+        return self._client.post(path, json=body, **more)
 
     def complete(self, **body: Any) -> httpx.Response:
         return self.post("/v1/completions", {"model": "tiny", "prompt": "Hello", **body})

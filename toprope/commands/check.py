@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from toprope.check import output
+from toprope.check import output, suppress
 from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
 
 
@@ -22,12 +23,13 @@ def main(argv: list[str]) -> int:
 def _check(prepared: Prepared) -> int:
     run, _ = prepared.run()
     options = prepared.options
-    findings = output.selected(
-        run.findings,
-        level=options.level,
-        suppressions=output.read_suppressions(options.suppress) if options.suppress else (),
-    )
-    print(output.render(findings, "json" if options.json else options.format, run))
+    findings = output.at_least(run.findings, options.level)
+    unused: list[suppress.Suppression] = []
+    if options.suppress:
+        findings, unused = suppress.apply(findings, suppress.read_suppressions(options.suppress))
+    print(output.render("json" if options.json else options.format, findings, run.trace))
+    for row in unused:
+        print(f"note: nothing matched the suppression {row}", file=sys.stderr)
     if run.trace.signal:
         return CRASHED
     return 1 if any(f.severity == "error" for f in findings) else 0

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +31,13 @@ class Prepared:
     arguments: dict[str, Any]
     options: argparse.Namespace
 
-    def run(self) -> tuple[Run, dict[str, np.ndarray[Any, Any]]]:
-        """Launch, and compute the references from the inputs as they were before."""
+    def run(self) -> tuple[Run, Callable[[], dict[str, np.ndarray[Any, Any]]]]:
+        """Launch. The second value computes the references from the inputs as they were before the run."""
         before = (
             {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in self.arguments.items()}
             if self.launch.reference
             else {}
         )
-        begin = time.perf_counter()
         run = self.kernel[self.launch.blocks](
             *self.arguments.values(),
             soc=self.launch.soc,
@@ -46,10 +46,7 @@ class Prepared:
             time_only=getattr(self.options, "time_only", False),
             sync=self.options.sync,
         )
-        self.wall_s = time.perf_counter() - begin
-        return run, launches.references(self.launch, before)
-
-    wall_s: float = 0.0
+        return run, lambda: launches.references(self.launch, before)
 
 
 def parser(verb: str, what: str) -> argparse.ArgumentParser:
@@ -168,6 +165,14 @@ def in_child(work: Callable[[], int], time_limit_s: float) -> int:
             code = 2
         except KeyboardInterrupt:
             code = 130
+        except Exception as error:
+            # A mistake of ours: one line for the user, the traceback for whoever reports it.
+            print(
+                f"internal-error: {type(error).__name__}: {error}\ncure: please report this; TOPROPE_DEBUG=1 shows where it happened",
+                file=sys.stderr,
+            )
+            if os.environ.get("TOPROPE_DEBUG"):
+                traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

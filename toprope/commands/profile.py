@@ -31,7 +31,7 @@ def _profile(prepared: Prepared) -> int:
     if prepared.options.time_only:
         prepared.launch.reference = {}
     run, _ = prepared.run()
-    result = summary.of(run, {}, prepared.wall_s)
+    result = summary.of(run, {})
     options = prepared.options
     for path, write in (
         (options.html, lambda f: html.write(result, f)),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.errors import TopropeError
 from toprope.report import summary, text
 from toprope.testing import compare
 
@@ -25,12 +26,16 @@ def main(argv: list[str]) -> int:
 
 
 def _run(prepared: Prepared) -> int:
-    run, golden = prepared.run()
-    verdicts = {
-        name: compare(np.asarray(prepared.arguments[name]), gold, standard=prepared.launch.standard)
-        for name, gold in golden.items()
-    }
-    result = summary.of(run, verdicts, prepared.wall_s)
+    run, references = prepared.run()
+    # A reference that cannot be computed must not cost the user the report: it is shown, then the complaint ends the run.
+    complaint: TopropeError | None = None
+    verdicts = {}
+    try:
+        for name, gold in references().items():
+            verdicts[name] = compare(np.asarray(prepared.arguments[name]), gold, standard=prepared.launch.standard)
+    except TopropeError as error:
+        complaint = error
+    result = summary.of(run, verdicts)
     if prepared.options.save:
         prepared.options.save.mkdir(parents=True, exist_ok=True)
         for name, array in run.outputs.items():
@@ -39,6 +44,8 @@ def _run(prepared: Prepared) -> int:
         print(json.dumps(summary.as_json(result), indent=1))
     else:
         text.show(result, verbose=prepared.options.verbose)
+    if complaint is not None:
+        raise complaint
     if run.trace.signal:
         return CRASHED
     return 1 if result.errors or not result.passed else 0

@@ -19,7 +19,6 @@ class Summary:
 
     run: Run
     verdicts: Mapping[str, Any]
-    wall_s: float
     microseconds: float
     busy: dict[str, float]
     bottleneck: str
@@ -53,12 +52,12 @@ class LineCost:
     microseconds: float
 
 
-def of(run: Run, verdicts: Mapping[str, Any], wall_s: float) -> Summary:
+def of(run: Run, verdicts: Mapping[str, Any]) -> Summary:
     """Check, predict and summarise a run."""
     timeline = run.timeline
     busy = {pipe: timeline.busy(pipe) for pipe in PIPES[:-1]}
     busy = {pipe: share for pipe, share in busy.items() if share > 0}
-    return Summary(run, verdicts, wall_s, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run))
+    return Summary(run, verdicts, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run))
 
 
 def line_costs(run: Run) -> list[LineCost]:
@@ -160,5 +159,5 @@ def as_json(summary: Summary) -> dict[str, Any]:
             }
             for r in summary.lines[:40]
         ],
-        "wall_s": summary.wall_s,
+        "wall_s": run.wall_s,
     }

@@ -27,7 +27,7 @@ def show(summary: Summary, *, verbose: bool = False, console: Console | None = N
     out = console or Console(highlight=False, soft_wrap=True)
     run = summary.run
     out.print(
-        f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {summary.wall_s:.2f} s"
+        f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {run.wall_s:.3f} s"
     )
     _result(out, summary)
     _findings(out, summary.findings, verbose)

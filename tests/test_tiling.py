@@ -1,0 +1,61 @@
+"""Tiling structs: layouts as the compiler sees them, mappings packed into bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ascendc.harness import kernels
+from toprope.errors import BadArgument
+
+SOURCE = """
+struct Inner { uint8_t a; uint32_t b; };
+struct AddTiling { uint32_t total; uint16_t small; uint64_t big; float scale; uint32_t list[3]; Inner inner; };
+extern "C" __global__ __aicore__ void by_value(AddTiling t, GM_ADDR out) {
+    GlobalTensor<float> o;
+    o.SetGlobalBuffer((__gm__ float*)out);
+    o.SetValue(0, t.total); o.SetValue(1, t.small); o.SetValue(2, t.big); o.SetValue(3, t.scale); o.SetValue(4, t.list[2]); o.SetValue(5, t.inner.b);
+}
+"""
+VALUES = {"total": 7, "small": 65535, "big": 1 << 20, "scale": 0.5, "list": [1, 2, 3], "inner": {"a": 1, "b": 9}}
+
+
+def test_a_mapping_fills_a_struct() -> None:
+    out = np.zeros(6, np.float32)
+    kernels(SOURCE, "tiling").by_value[1](VALUES, out)
+    np.testing.assert_array_equal(out, [7, 65535, 1 << 20, 0.5, 3, 9])
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"nope": 1}, "no field nope"),
+        ({"small": 65536}, "does not fit"),
+        ({"total": -1}, "does not fit"),
+        ({"list": [1, 2, 3, 4]}, "more were given"),
+    ],
+)
+def test_wrong_fields_are_named(values: dict[str, object], message: str) -> None:
+    with pytest.raises(BadArgument, match=message):
+        kernels(SOURCE, "tiling").by_value[1](values, np.zeros(6, np.float32))
+
+
+def test_host_macros_become_the_default_tiling(tmp_path: Path) -> None:
+    import toprope
+
+    (tmp_path / "op_host").mkdir()
+    (tmp_path / "op_kernel").mkdir()
+    (tmp_path / "op_host" / "scale_tiling.h").write_text(
+        "BEGIN_TILING_DATA_DEF(ScaleTiling)\nTILING_DATA_FIELD_DEF(uint32_t, count);\nTILING_DATA_FIELD_DEF_ARR(float, 2, factors);\nEND_TILING_DATA_DEF;\n"
+    )
+    (tmp_path / "op_kernel" / "scale.cpp").write_text(
+        '#include "kernel_operator.h"\nusing namespace AscendC;\n'
+        'extern "C" __global__ __aicore__ void scale(GM_ADDR out, GM_ADDR workspace, GM_ADDR tiling) {\n'
+        "    GET_TILING_DATA(data, tiling);\n    GlobalTensor<float> o;\n    o.SetGlobalBuffer((__gm__ float*)out);\n"
+        "    o.SetValue(0, data.count * data.factors[1]);\n}\n"
+    )
+    out = np.zeros(1, np.float32)
+    toprope.load(tmp_path / "op_kernel" / "scale.cpp").scale[1](out, None, {"count": 3, "factors": [1.0, 2.5]})
+    assert out[0] == 7.5
