@@ -15,7 +15,7 @@ import uvicorn
 
 from toprope.serve.engine_config import EngineConfig
 from toprope.serve.scheduler import SchedulerLimits
-from toprope.serve.server import Server, ServerOptions
+from toprope.serve.server import HttpServer, Server, ServerOptions
 from toprope.serve.tokenizer import open_tokenizer
 from toprope.serve.worker import open_engine
 
@@ -59,9 +59,8 @@ def running_server(
     server = Server(
         open_tokenizer(folder), functools.partial(open_engine, folder, config), ServerOptions("tiny", **options)
     )
-    runner = uvicorn.Server(
-        uvicorn.Config(server.app, "127.0.0.1", 0, log_level="warning", timeout_graceful_shutdown=5)
-    )
+    http = uvicorn.Config(server.app, "127.0.0.1", 0, log_level="warning", timeout_graceful_shutdown=5, lifespan="off")
+    runner = HttpServer(http, server)
     thread = threading.Thread(target=runner.run, daemon=True)
     thread.start()
     try:

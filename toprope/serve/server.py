@@ -20,7 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
@@ -82,7 +82,7 @@ class ServerOptions:
 
 
 class Server:
-    """One model behind HTTP. ``app`` is an ASGI application whose lifespan starts and stops the engine's process."""
+    """One model behind HTTP. ``app`` is an ASGI application; ``engine`` must be started before it and stopped after."""
 
     def __init__(self, tokenizer: Tokenizer, engine: Callable[[], Any], options: ServerOptions, *,
                  cores: tuple[int, ...] = ()) -> None:  # fmt: skip
@@ -103,7 +103,8 @@ class Server:
                 Route("/health", self._health),
                 Route("/metrics", self._metrics),
                 Route("/stats", self._stats),
-                Mount("/", StaticFiles(directory=_WEB, html=True)),
+                Route("/", self._page),
+                Mount("/web", StaticFiles(directory=_WEB)),
             ],
             exception_handlers={
                 ServeError: _refuse,
@@ -111,16 +112,7 @@ class Server:
                 ClientDisconnect: _gone,
                 Exception: _fail,
             },
-            lifespan=self._lifespan,
         )
-
-    @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        await self.engine.start()
-        try:
-            yield
-        finally:
-            await self.engine.stop()
 
     async def drain(self) -> None:
         """Refuse new requests, and wait until those in flight are answered or ``drain_s`` is over."""
@@ -231,6 +223,9 @@ class Server:
     async def _metrics(self, request: Request) -> Response:
         return Response(self.metrics.prometheus(), media_type="text/plain; version=0.0.4")
 
+    async def _page(self, request: Request) -> Response:
+        return FileResponse(_WEB / "index.html")
+
     async def _stats(self, request: Request) -> Response:
         """All the web page shows."""
         inside: dict[str, Any] = {"references": [], "running": []}
@@ -272,8 +267,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    body = error_body(BadRoute(f"{request.method} {request.url.path}: {error.detail}"))
-    return JSONResponse(body, error.status_code, error.headers)
+    refusal = BadRoute(f"{request.method} {request.url.path}: {error.detail}")
+    return JSONResponse(error_body(refusal), error.status_code, error.headers)
 
 
 async def _gone(request: Request, error: Exception) -> Response:
@@ -285,8 +280,8 @@ async def _fail(request: Request, error: Exception) -> Response:
     return JSONResponse(error_body(ServeError("an unforeseen error; the server's log has the details")), 500)
 
 
-class _DrainingServer(uvicorn.Server):
-    """The first signal drains, the second one stops at once."""
+class HttpServer(uvicorn.Server):
+    """Runs a ``Server`` with its engine. The first signal drains, the second one stops at once."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
@@ -294,10 +289,16 @@ class _DrainingServer(uvicorn.Server):
         self._drain: asyncio.Task[None] | None = None
 
     async def serve(self, sockets: Any = None) -> None:
+        """Start the engine, answer until told to stop, stop the engine; raises ``EngineUnavailable``."""
         self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
+        try:
+            await self._server.engine.start()
+            await super().serve(sockets)
+        finally:
+            await self._server.engine.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See the class."""
         if self._drain is not None or sig not in (signal.SIGINT, signal.SIGTERM):
             self.should_exit = self.force_exit = True
             return
@@ -347,15 +348,17 @@ def main(argv: list[str] | None = None) -> int:
         ),
         cores=tuple(options.cores),
     )
-    runner = _DrainingServer(
+    runner = HttpServer(
         uvicorn.Config(server.app, options.host, options.port, log_level=options.log_level, access_log=False,
-                       timeout_graceful_shutdown=5, timeout_keep_alive=75),
+                       timeout_graceful_shutdown=5, timeout_keep_alive=75, lifespan="off"),
         server,
     )  # fmt: skip
-    runner.run()
-    if server.engine.state is EngineState.FAILED:
-        print(f"toprope serve: {server.engine.failure}", file=sys.stderr)
-    return 0 if runner.started else 1
+    try:
+        runner.run()
+    except EngineUnavailable as error:
+        print(f"toprope serve: {error.message}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
