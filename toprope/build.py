@@ -32,6 +32,8 @@ FLAGS = (
     "-fno-trapping-math",
     "-w",
 )
+# -Bsymbolic: a kernel called "bind" or "select" must not be taken for the C library's function. Other linkers bind like this anyway.
+LINK_FLAGS = () if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
 GCC_FLAGS = ("-fvect-cost-model=dynamic", "-fno-gnu-unique", "-fno-var-tracking")
 
 
@@ -104,7 +106,7 @@ def shared_library(
     files that were included, with their digests, is kept beside it. Raises NoCompiler, CompileFailed.
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
-    arguments = [*FLAGS, f"-I{INCLUDE}", *(f"-I{p}" for p in include), *(f"-D{d}" for d in defines), *extra]
+    arguments = [*FLAGS, *LINK_FLAGS, f"-I{INCLUDE}", *(f"-I{p}" for p in include), *(f"-D{d}" for d in defines), *extra]
     text = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
     key_text = json.dumps([text, arguments, [str(p) for p in link], _library_digest(), _compiler_stamp()])
     key = hashlib.sha256(key_text.encode()).hexdigest()[:24]

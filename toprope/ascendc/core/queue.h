@@ -179,10 +179,8 @@ private:
             report("enque-in-wrong-state", site, &kEnQue, "EnQue on a tensor that is %s; it must be allocated or dequeued", kStateNames[static_cast<int>(slot->state)]);
             return false;
         }
-        if (waiting_ >= static_cast<uint32_t>(depth < 1 ? 1 : depth) && waiting_ >= count_) {
+        if (waiting_ >= static_cast<uint32_t>(depth < 1 ? 1 : depth))
             report("queue-depth-exceeded", site, &kEnQue, "EnQue number %u without a DeQue, but the queue's depth is %d", waiting_ + 1, depth);
-            return false;
-        }
         slot->state = BufferState::enqueued;
         record(kEnQue, site, slot->queue, slot->address);
         order_[(first_ + waiting_) % kMaxBuffers] = static_cast<uint8_t>(slot - slots_);
@@ -227,8 +225,10 @@ template <TPosition position = TPosition::LCM> class TBuf {
 public:
     static constexpr bool isTQue = false;
     static constexpr TPosition bufPosition = position;
-    template <typename T> LocalTensor<T> Get() { return Get<T>(slot_ != nullptr ? static_cast<uint32_t>(uint64_t{slot_->bytes} * 8 / toprope::kElementBits<T>) : 0); }
-    template <typename T> LocalTensor<T> Get(uint32_t elements) { return GetWithOffset<T>(elements, 0); }
+    template <typename T> LocalTensor<T> Get(toprope::Site site = toprope::Site::here()) {
+        return GetWithOffset<T>(slot_ != nullptr ? static_cast<uint32_t>(uint64_t{slot_->bytes} * 8 / toprope::kElementBits<T>) : 0, 0, site);
+    }
+    template <typename T> LocalTensor<T> Get(uint32_t elements, toprope::Site site = toprope::Site::here()) { return GetWithOffset<T>(elements, 0, site); }
     template <typename T> LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t offset_bytes, toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;
         const auto bytes = static_cast<uint32_t>(toprope::bytes_of<T>(elements));
@@ -301,6 +301,29 @@ public:
         end_of_life(site);
         toprope::pipe_barrier(toprope::Pipe::all, site);
         destroyed_ = true;
+    }
+
+    void DestroyWithoutPipeAll(toprope::Site site = toprope::Site::here()) {
+        end_of_life(site);
+        destroyed_ = true;
+    }
+
+    // A place in GM to move UB buffers out to and back; offsets in bytes, sizes in elements. Copies are api/data_copy.h's.
+    template <typename T> void InitSpmBuffer(const GlobalTensor<T>& workspace, int32_t bufferSize) {
+        spill_ = reinterpret_cast<uint8_t*>(workspace.pointer());
+        spill_bytes_ = static_cast<uint32_t>(bufferSize);
+    }
+    template <typename T> void WriteSpmBuffer(const LocalTensor<T>& from, int32_t writeSize, int32_t writeOffset = 0, toprope::Site site = toprope::Site::here()) {
+        DataCopy(spill<T>(writeOffset, toprope::bytes_of<T>(static_cast<uint32_t>(writeSize)), site), from, static_cast<uint32_t>(writeSize), site);
+    }
+    template <typename T, class Params> void WriteSpmBuffer(const LocalTensor<T>& from, const Params& copyParams, int32_t writeOffset = 0, toprope::Site site = toprope::Site::here()) {
+        DataCopy(spill<T>(writeOffset, 0, site), from, copyParams, site);
+    }
+    template <typename T> void ReadSpmBuffer(const LocalTensor<T>& to, int32_t readSize, int32_t readOffset = 0, toprope::Site site = toprope::Site::here()) {
+        DataCopy(to, spill<T>(readOffset, toprope::bytes_of<T>(static_cast<uint32_t>(readSize)), site), static_cast<uint32_t>(readSize), site);
+    }
+    template <typename T, class Params> void ReadSpmBuffer(const LocalTensor<T>& to, const Params& copyParams, int32_t readOffset = 0, toprope::Site site = toprope::Site::here()) {
+        DataCopy(to, spill<T>(readOffset, 0, site), copyParams, site);
     }
 
     template <HardEvent event> TEventID AllocEventID(toprope::Site site = toprope::Site::here()) { return AllocEventID(event, site); }
@@ -397,12 +420,21 @@ private:
                 toprope::warn("tensor-never-freed", site, &toprope::kFreeTensor, "a %s tensor is still %s at the end of the kernel: FreeTensor is missing",
                               toprope_position_name(slots_[i].position), toprope::kStateNames[static_cast<int>(slots_[i].state)]);
     }
+    template <typename T> GlobalTensor<T> spill(int32_t offset, uint64_t bytes, toprope::Site site) const {
+        if (spill_ == nullptr || static_cast<uint64_t>(offset) + bytes > spill_bytes_)
+            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "SPM buffer: bytes [%d:%llu] are used, InitSpmBuffer gave %u", offset,
+                            static_cast<unsigned long long>(static_cast<uint64_t>(offset) + bytes), spill_bytes_);
+        GlobalTensor<T> tensor;
+        tensor.SetGlobalBuffer(reinterpret_cast<T*>(spill_ + offset));
+        return tensor;
+    }
     static const char* toprope_position_name(TPosition position) { return kPositionNames[static_cast<int>(position)]; }
 
     toprope::Carver carvers_[toprope::kSpaces];
     toprope::BufferSlot slots_[toprope::kMaxBuffers];
     uint8_t taken_[static_cast<int>(HardEvent::MAX)] = {};
-    uint32_t used_slots_ = 0, queues_ = 0;
+    uint32_t used_slots_ = 0, queues_ = 0, spill_bytes_ = 0;
+    uint8_t* spill_ = nullptr;
     bool destroyed_ = false;
 };
 
@@ -445,13 +477,19 @@ public:
     template <TPosition pos> bool InitBuffer(TBuf<pos>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
         return GetTPipePtr()->init_from(buffer, 1, len, carver_, site);
     }
-    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len) {
-        pool.take_range({carver_.space, carver_.next, carver_.next + len});
-        carver_.next += len;
+    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len, toprope::Site site = toprope::Site::here()) {
+        const uint32_t begin = carver_.next;
+        carver_.next += (len + 31) / 32 * 32;
+        require_room(begin, carver_.next, carver_.end, site);
+        pool.take_range({carver_.space, begin, carver_.next});
         return true;
     }
-    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t, Other& shared) {
-        pool.take_range(shared.range());
+    // Both pools use the same memory, one after the other.
+    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t len, Other& shared, toprope::Site site = toprope::Site::here()) {
+        toprope::Carver range = shared.range();
+        require_room(range.next, range.next + len, range.end, site);
+        range.end = range.next + (len + 31) / 32 * 32;
+        pool.take_range(range);
         return true;
     }
     void Reset() { carver_.next = begin_; }
@@ -462,6 +500,10 @@ public:
     toprope::Carver range() const { return {carver_.space, begin_, carver_.end}; }
 
 private:
+    static void require_room(uint32_t begin, uint32_t end, uint32_t most, toprope::Site site) {
+        if (end > most)
+            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "InitBufPool: bytes [%u:%u] do not fit into the pool around it, which ends at %u", begin, end, most);
+    }
     toprope::Carver carver_{toprope::Space::ub, 0, 0};
     uint32_t begin_ = 0;
 };
