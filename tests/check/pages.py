@@ -109,7 +109,10 @@ def findings(case: Case) -> list[Finding]:
     options = dict(case.options)
     poisoned = options.pop("poisoned", "")
     sync = options.pop("sync", "auto")
-    launch: dict[str, Any] = {"soc": options.pop("soc", "ascend910b1"), "time_limit_s": float(options.pop("limit", "0"))}
+    launch: dict[str, Any] = {
+        "soc": options.pop("soc", "ascend910b1"),
+        "time_limit_s": float(options.pop("limit", "0")),
+    }
     assert not options, f"{case}: unknown options {options}"
     run = compiled(case)[case.name][case.blocks](*case.values(), **launch)
     return check(run.trace, run.soc, sync=sync, poisoned=(poisoned,) if poisoned else ())
@@ -122,7 +125,11 @@ def verdict(case: Case, found: list[Finding]) -> list[str]:
     problems = []
     met = set()
     for finding in found:
-        matching = {e for e in expected if e[:2] == (finding.severity, finding.code) and any(p.line == e[2] for p in finding.places)}
+        matching = {
+            e
+            for e in expected
+            if e[:2] == (finding.severity, finding.code) and any(p.line == e[2] for p in finding.places)
+        }
         met |= matching
         if not matching:
             problems.append(f"unexpected {finding.severity}: {finding}")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from toprope.check.describe import Describer
-from toprope.check.leftovers import registers_left, unused_buffers
+from toprope.check.leftovers import registers_left, reserved_flags, unused_buffers
 from toprope.check.replay import replay
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
@@ -15,7 +15,17 @@ from toprope.trace import Trace
 __all__ = ["check"]
 
 _RANK: dict[Severity, int] = {"error": 0, "warning": 1, "advice": 2}
-_CURED_BY_OTHERS = {"flag-never-waited", "cross-flag-never-waited", "barrier-without-effect", "barrier-too-coarse"}
+# After one of these the core has stopped, or its queues are out of step: what is left unfinished then is a consequence.
+_ENDS_EARLY = {
+    "queue-without-buffer", "queue-no-free-buffer", "deque-from-empty-queue", "queue-depth-exceeded", "enque-in-wrong-state",
+    "tensor-of-another-queue", "buffer-not-initialised", "buffer-of-size-zero", "buffer-over-capacity", "too-many-buffers",
+    "event-ids-exhausted", "event-id-collision", "flag-set-twice", "flag-wait-without-set", "no-pipe", "deadlock", "cross-flag-overflow", "kernel-crash",
+    "kernel-exception", "kernel-time-limit", "kernel-trap", "kernel-assert",
+}  # fmt: skip
+_CONSEQUENCES = {
+    "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "buffer-never-used", "barrier-without-effect",
+    "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
+}  # fmt: skip
 
 
 def check(
@@ -46,15 +56,11 @@ def check(
                 ),
             )
         )
-    broken = any(f.severity == "error" for _, f in seen)
     replayed = replay(trace, sync_auto=sync == "auto", poisoned=poisoned)
-    for cause in replayed.causes:
-        finding = words.finding(cause)
-        # After a contract error the run may have ended early: what is left unfinished then is a consequence.
-        if finding is not None and not (broken and finding.code in _CURED_BY_OTHERS):
-            seen.append((cause.instr_b, finding))
-    if not broken:
-        left = [*registers_left(trace), *unused_buffers(trace, soc, replayed.buffer_used)]
-        seen += [(len(trace.instrs), finding) for finding in left]
+    seen += [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
+    left = [*registers_left(trace), *reserved_flags(trace), *unused_buffers(trace, soc, replayed.buffer_used)]
+    seen += [(len(trace.instrs), finding) for finding in left]
+    if any(f.code in _ENDS_EARLY for _, f in seen):
+        seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]
     order = sorted(range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], seen[i][0], i))
     return [seen[i][1] for i in order]

@@ -76,6 +76,7 @@ class Describer:
             "flag-never-waited": self._flag_never_waited,
             "event-id-collision": self._event_id_collision,
             "barrier-use": self._barrier_use,
+            "cross-overflow": self._cross_overflow,
             "cross-never-waited": self._cross_never_waited,
         }[cause.code](cause)
 
@@ -200,6 +201,12 @@ class Describer:
         enough = f"PipeBarrier<PIPE_{one}>()" if one == two else f"SetFlag/WaitFlag<HardEvent::{one}_{two}>"
         message = f"this PipeBarrier<PIPE_ALL> stops every pipe, but only {two} has to wait for {one}"
         return self._make("barrier-too-coarse", message, cause, place, f"use {enough} instead")
+
+    def _cross_overflow(self, cause: Cause) -> Finding:
+        message = f"flag {cause.detail} of {self.core_name(cause.core_b)} can be set 16 times before that core waits for it; its counter ends at 15"
+        return self._make(
+            "cross-flag-overflow", message, cause, (self.place(cause.instr_a, f"sets flag {cause.detail}"),)
+        )
 
     def _cross_never_waited(self, cause: Cause) -> Finding:
         message = f"flag {cause.detail} of {self.core_name(cause.core_b)} is still set at the end of the kernel: a CrossCoreWaitFlag is missing"

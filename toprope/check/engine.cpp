@@ -383,6 +383,8 @@ private:
 
     // ---- flags between cores -----------------------------------------------------------------------------------------------
 
+    static constexpr size_t kCounterLimit = 15;
+
     void cross_set(Core& core, const Instr& instr) {
         const uint32_t id = instr.work & 0xff, mode = instr.work >> 8 & 0xff;
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
@@ -414,8 +416,13 @@ private:
             for (size_t i = 0; i < part.size(); ++i) (*joined)[i] = std::max((*joined)[i], part[i]);
             c.cross[id].pending[mode].pop_front();
         }
-        for (Core& c : cores_)
-            if (waits(c)) c.cross[id].released.push_back({joined, core.next});
+        for (Core& c : cores_) {
+            if (!waits(c)) continue;
+            auto& counter = c.cross[id].released;
+            counter.push_back({joined, core.next});
+            if (id < kHardFlags && counter.size() == kCounterLimit + 1)
+                causes_.add({kCrossOverflow, 0, core.index, c.index, core.next, core.next, 0, 0, 0, id});
+        }
     }
 
     bool cross_wait(Core& core, const Instr& instr) {

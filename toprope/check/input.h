@@ -50,7 +50,7 @@ struct Input {
 
 enum Code : uint32_t {
     kRace, kUninitialised, kMissingClean, kStaleRead, kSharedLine, kDirtyAtEnd, kFlagNeverWaited, kEventIdCollision, kBarrierUse,
-    kCrossNeverWaited
+    kCrossOverflow, kCrossNeverWaited
 };
 
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.

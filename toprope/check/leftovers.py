@@ -83,3 +83,26 @@ def registers_left(trace: Trace) -> list[Finding]:
             cores = (*seen.cores, core) if seen else (core,)
             out[code, int(row["site"])] = Finding(code, severity, message, place, codes()[code].cure, len(cores), cores)
     return list(out.values())
+
+
+_SYNC_ALL_FLAGS = range(11, 15)
+
+
+def reserved_flags(trace: Trace) -> list[Finding]:
+    """Warnings about CrossCoreSetFlag on the flags that SyncAll uses, in a kernel that calls SyncAll."""
+    kinds = (
+        np.array([op.kind for op in trace.ops] or [""])[trace.instrs["op"]] if len(trace.instrs) else np.empty(0, str)
+    )
+    sets, waits = np.flatnonzero(kinds == "cross_set"), np.flatnonzero(kinds == "cross_wait")
+    # SyncAll sets and waits on one line of the user's source.
+    sync_all = set(trace.instrs["site"][sets]) & set(trace.instrs["site"][waits])
+    words, out = Describer(trace), {}
+    row = codes()["cross-flag-reserved"]
+    for instr in sets if sync_all else ():
+        site, flag = int(trace.instrs[instr]["site"]), int(trace.instrs[instr]["work"]) & 0xFF
+        if flag in _SYNC_ALL_FLAGS and site not in sync_all and site not in out:
+            message = f"flag {flag} is one of the four (11 to 14) that SyncAll uses, and this kernel calls SyncAll"
+            out[site] = Finding(
+                "cross-flag-reserved", row.severity, message, (words.place(int(instr), f"sets flag {flag}"),), row.cure
+            )
+    return list(out.values())

@@ -17,7 +17,7 @@ from toprope.trace import CORE_TYPES, KINDS, SPACES, OpRow, Trace
 
 CODES = (
     "race", "uninitialised", "missing-clean", "stale-read", "shared-line", "dirty-at-end", "flag-never-waited", "event-id-collision",
-    "barrier-use", "cross-never-waited",
+    "barrier-use", "cross-overflow", "cross-never-waited",
 )  # fmt: skip
 HAZARDS = ("RAW", "WAR", "WAW")
 
