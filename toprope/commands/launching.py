@@ -18,6 +18,8 @@ import numpy as np
 from toprope import launch as launches
 from toprope.errors import BadInput, TopropeError
 from toprope.kernel import Kernel, KernelFile, Run, load
+from toprope.testing.compare import Verdict, compare
+from toprope.trace import Array
 
 CRASHED = 3
 
@@ -31,7 +33,7 @@ class Prepared:
     arguments: dict[str, Any]
     options: argparse.Namespace
 
-    def run(self) -> tuple[Run, Callable[[], dict[str, np.ndarray[Any, Any]]]]:
+    def run(self) -> tuple[Run, Callable[[], dict[str, Array]]]:
         """Launch. The second value computes the references from the inputs as they were before the run."""
         before = (
             {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in self.arguments.items()}
@@ -47,6 +49,22 @@ class Prepared:
             sync=self.options.sync,
         )
         return run, lambda: launches.references(self.launch, before)
+
+
+def judged(
+    prepared: Prepared, references: Callable[[], dict[str, Array]]
+) -> tuple[dict[str, Verdict], TopropeError | None]:
+    """A verdict per output that has a reference, and why there is none.
+
+    A reference that cannot be computed must not cost the user the report: the caller shows it first, then raises the complaint.
+    """
+    try:
+        return {
+            name: compare(np.asarray(prepared.arguments[name]), gold, standard=prepared.launch.standard)
+            for name, gold in references().items()
+        }, None
+    except TopropeError as error:
+        return {}, error
 
 
 def parser(verb: str, what: str) -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.report import html, perfetto, summary, text
 
 
@@ -30,8 +30,9 @@ def main(argv: list[str]) -> int:
 def _profile(prepared: Prepared) -> int:
     if prepared.options.time_only:
         prepared.launch.reference = {}
-    run, _ = prepared.run()
-    result = summary.of(run, {})
+    run, references = prepared.run()
+    verdicts, complaint = judged(prepared, references)
+    result = summary.of(run, verdicts)
     options = prepared.options
     for path, write in (
         (options.html, lambda f: html.write(result, f)),
@@ -46,4 +47,6 @@ def _profile(prepared: Prepared) -> int:
         text.show(result)
         for path in filter(None, (options.html, options.trace)):
             print(f"wrote {path}")
+    if complaint is not None:
+        raise complaint
     return CRASHED if run.trace.signal else 0

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
-from toprope.errors import TopropeError
+from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.report import summary, text
-from toprope.testing import compare
 
 
 def main(argv: list[str]) -> int:
@@ -27,14 +25,7 @@ def main(argv: list[str]) -> int:
 
 def _run(prepared: Prepared) -> int:
     run, references = prepared.run()
-    # A reference that cannot be computed must not cost the user the report: it is shown, then the complaint ends the run.
-    complaint: TopropeError | None = None
-    verdicts = {}
-    try:
-        for name, gold in references().items():
-            verdicts[name] = compare(np.asarray(prepared.arguments[name]), gold, standard=prepared.launch.standard)
-    except TopropeError as error:
-        complaint = error
+    verdicts, complaint = judged(prepared, references)
     result = summary.of(run, verdicts)
     if prepared.options.save:
         prepared.options.save.mkdir(parents=True, exist_ok=True)

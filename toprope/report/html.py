@@ -62,6 +62,7 @@ def _data(summary: Summary) -> dict[str, Any]:
         "summary": as_json(summary),
         "pipes": PIPES,
         "ops": [op.name for op in trace.ops],
+        "waits": [op.kind in ("wait_flag", "cross_wait", "barrier") for op in trace.ops],
         "sites": [[files.index(s.file) if s.file in files else -1, s.line] for s in trace.sites],
         "files": files,
         "sources": sources,

@@ -116,6 +116,11 @@ def _bottleneck(busy: Mapping[str, float], run: Run) -> str:
     return f"no pipe is full: the busiest is {pipe} ({what}) with {share:.0%}; the rest is waiting and start-up"
 
 
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: an exact result has no SNR in decibels."""
+    return float(value) if np.isfinite(value) else None
+
+
 def as_json(summary: Summary) -> dict[str, Any]:
     """The summary as plain data (stable keys)."""
     run = summary.run
@@ -125,7 +130,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "blocks": run.blocks,
         "passed": summary.passed,
         "verdicts": {
-            n: {"passed": v.passed, "metrics": {k: float(x) for k, x in v.metrics.items()}}
+            n: {"passed": v.passed, "metrics": {k: _finite(x) for k, x in v.metrics.items()}}
             for n, v in summary.verdicts.items()
         },
         "findings": [
