@@ -162,7 +162,7 @@ def _cell(soc: Soc, path: str) -> str:
         value, kind = soc.number(path), soc.kind_of(path)
     except BadChip:
         return "–"
-    return f"{value:,.6g}" + (" ?" if kind == "assumed" else "")
+    return (f"{value:,.0f}" if value == int(value) else f"{value:,.6g}") + (" ?" if kind == "assumed" else "")
 
 
 @cache

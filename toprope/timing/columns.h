@@ -51,7 +51,7 @@ struct Chip {
     double same_address_weight;   // L2 cost of a range that another core is transferring now
     double atomic_weight;         // L2 cost of read-modify-write
     double cold_write_rate;               // bytes per cycle a core can write to lines that are not in L2
-    double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency;
+    double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
     uint32_t slots, warm, ratio, mixed;
     uint64_t gm_begin, gm_end;
 };

@@ -1,7 +1,6 @@
 // GM as all cores see it: an L2 with least-recently-used pages in front of HBM, and two servers that hand out bytes in order of arrival.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "columns.h"
@@ -110,10 +109,40 @@ struct Server {
 // One GM copy under way.
 struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
-    bool write = false, counted = false, begun = false;
+    bool write = false, counted = false, begun = false, tracked = false;
     double rate = 1, row_cycles = 0;
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
+};
+
+// Which ranges are being transferred now, by their first line. A slot follows one range at a time; a range that finds its slot taken
+// by another goes unnoticed, which costs a little accuracy and no time.
+class Uses {
+public:
+    // True when another core is transferring the same range.
+    bool enter(uint64_t first, uint32_t core, bool& tracked) {
+        Slot& slot = slots_[at(first)];
+        tracked = slot.count == 0 || slot.first == first;
+        if (!tracked) return false;
+        if (slot.count++ == 0) {
+            slot.first = first;
+            slot.core = core;
+            slot.several = false;
+            return false;
+        }
+        slot.several |= slot.core != core;
+        return slot.several;
+    }
+    void leave(uint64_t first) { --slots_[at(first)].count; }
+
+private:
+    struct Slot {
+        uint64_t first = 0;
+        uint32_t core = 0, count = 0;
+        bool several = false;
+    };
+    static size_t at(uint64_t first) { return (first * 0x9e3779b97f4a7c15ull) >> 50; }
+    std::vector<Slot> slots_ = std::vector<Slot>(1 << 14);
 };
 
 class Memory {
@@ -131,7 +160,7 @@ public:
         const double weight = atomic ? chip_.atomic_weight : 1;
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
-        if (users_[t.demand.first]++ > own_[own_key(t)]++) t.demand.l2 *= chip_.same_address_weight;
+        if (uses_.enter(t.demand.first, t.core, t.tracked)) t.demand.l2 *= chip_.same_address_weight;
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
             const double hidden = t.demand.cold / chip_.cold_write_rate - t.demand.bytes / t.rate;
@@ -169,8 +198,7 @@ public:
     }
     void end(Transfer& t) {
         if (t.counted && --reading_[t.core] == 0) --from_hbm_;
-        leave(users_, t.demand.first);
-        leave(own_, own_key(t));
+        if (t.tracked) uses_.leave(t.demand.first);
         traffic.hbm_read += t.demand.miss;
         traffic.hbm_write += t.demand.evicted;
         (t.write ? traffic.l2_write : traffic.l2_read) += t.demand.hit + t.demand.miss;
@@ -187,13 +215,6 @@ public:
 
 private:
     static constexpr double kWriteBuffer = 1 << 20;
-
-    using Counts = std::unordered_map<uint64_t, int>;
-    static uint64_t own_key(const Transfer& t) { return t.demand.first << 12 | t.core; }
-    static void leave(Counts& counts, uint64_t key) {
-        const auto found = counts.find(key);
-        if (--found->second == 0) counts.erase(found);
-    }
 
     void rows(Transfer& t, const Access* access, bool bypass) {
         const uint64_t outer = access->more() ? access[1].rows() : 1;
@@ -224,7 +245,7 @@ private:
     std::vector<Server> ports_;      // one port a core for both directions
     std::vector<uint32_t> reading_;  // transfers from HBM that each core has under way
     double from_hbm_ = 0;            // cores that have any
-    Counts users_, own_;  // transfers under way by first line: of all cores, of one core
+    Uses uses_;
 };
 
 }  // namespace timing

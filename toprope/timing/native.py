@@ -36,7 +36,7 @@ class ChipNumbers(c.Structure):
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
                 "part_line_weight", "same_address_weight", "atomic_weight", "cold_write_rate", "queue_depth", "launch_cycles", "block_cycles", "prologue_cycles",
-                "flag_latency", "cross_latency",
+                "flag_latency", "cross_latency", "soft_cross_latency",
             )
         ),
         *((name, c.c_uint32) for name in ("slots", "warm", "ratio", "mixed")),

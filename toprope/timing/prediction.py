@@ -132,6 +132,7 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.prologue_cycles = soc.number("prologue.cycles")
     chip.flag_latency = soc.number("flags.latency_cycles")
     chip.cross_latency = soc.number("flags.cross_core_cycles")
+    chip.soft_cross_latency = soc.number("flags.software_cycles")
     vector_only = all(core.type == "aiv" for core in trace.cores)
     chip.slots = soc.aiv if vector_only else soc.aic
     chip.warm = warm

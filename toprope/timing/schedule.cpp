@@ -3,88 +3,13 @@
 #include <algorithm>
 #include <memory>
 #include <queue>
+#include <unordered_map>
 
 #include "measure.h"
-#include "memory.h"
+#include "state.h"
 
 namespace timing {
 namespace {
-
-enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCrossCore, kHazard, kLaunch };
-
-inline constexpr double kPieceBytes = 8192;
-inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 64, kRecent = 8;
-
-struct Token {
-    double time;
-    int32_t setter;
-};
-template <typename T> class Fifo {
-public:
-    bool empty() const { return head_ == items_.size(); }
-    size_t size() const { return items_.size() - head_; }
-    const T& front() const { return items_[head_]; }
-    const T& operator[](size_t k) const { return items_[head_ + k]; }
-    void push_back(const T& item) { items_.push_back(item); }
-    void pop_front() {
-        if (++head_ == items_.size()) {
-            items_.clear();
-            head_ = 0;
-        } else if (head_ > 1024) {
-            items_.erase(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(head_));
-            head_ = 0;
-        }
-    }
-
-private:
-    std::vector<T> items_;
-    size_t head_ = 0;
-};
-struct Channel {  // a flag: tokens from sets, consumed by waits in order
-    Fifo<Token> tokens;
-    int waiter = -1;  // the agent that sleeps on it; -1 nobody
-};
-
-struct Issued {
-    uint32_t instr;
-    double ready;
-};
-
-struct Range {
-    double end = 0;
-    uint32_t instr = 0;
-    uint64_t low[2] = {~0ull, ~0ull}, high[2] = {0, 0};  // [0] reads, [1] writes
-};
-
-struct PipeState {
-    Fifo<Issued> queue;
-    double free_at = 0, last_end = 0, data_end = 0;
-    double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed
-    int32_t last = -1;  // the instruction that freed the pipe last
-    Fifo<Transfer*> under_way;
-    Range recent[kRecent];
-    unsigned recent_at = 0;
-};
-
-struct CoreState {
-    uint32_t begin, end, pc;
-    double now = 0, started = 0;
-    int32_t previous = -1;  // the instruction before, in program order
-    PipeState pipes[kPipes];
-    std::vector<Channel> flags = std::vector<Channel>(kFlagSlots);
-    std::vector<Channel> cross = std::vector<Channel>(kCrossSlots);
-    double busy[kPipes] = {}, busy_until[kPipes] = {};
-    bool running = false, finished = false, sleeping_on_queue = false;
-    int queue_pipe = -1;
-    double popped_at = 0;
-};
-
-struct Event {
-    double time;
-    uint64_t order;
-    Transfer* transfer;
-    bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
-};
 
 class Schedule {
 public:
@@ -110,9 +35,7 @@ public:
             cores_of_block_[cores[c].block].push_back(c);
             ++left_in_block_[cores[c].block];
         }
-        mode0_sets_.resize(3 * kCrossSlots);
-        mode1_sets_.resize(static_cast<size_t>(blocks_) * kCrossSlots);
-        mode2_sets_.resize(static_cast<size_t>(blocks_) * kCrossSlots);
+        count_partners(core_count);
     }
 
     void run() {
@@ -251,9 +174,10 @@ private:
             return true;
         }
         if (op.kind == kWaitFlag || op.kind == kCrossWait) {
-            Channel& channel = op.kind == kWaitFlag ? core.flags[flag_slot(instr.work)] : core.cross[cross_slot(instr.work)];
+            Channel& channel = channel_of(core, op, instr.work);
             if (channel.tokens.empty()) {
                 channel.waiter = kS;
+                channel.waiting_core = c;
                 return false;
             }
             const Token token = channel.tokens.front();
@@ -266,7 +190,7 @@ private:
         }
         issue(core, op.issue + (op.kind == kScalar || op.kind == kCache || op.kind == kState ? cycles_[i] : 0));
         place(i, at, core.now, kIssue, core.previous);
-        if (op.kind == kSetFlag) raise(c, core.flags[flag_slot(instr.work)], {core.now + chip_.flag_latency, static_cast<int32_t>(i)});
+        if (op.kind == kSetFlag) raise(core.flags[flag_slot(instr.work)], {core.now + chip_.flag_latency, static_cast<int32_t>(i)});
         if (op.kind == kCrossSet) cross_set(c, instr.work, core.now, i);
         return true;
     }
@@ -304,9 +228,10 @@ private:
             blocker = pipe.last;
         }
         if (op.kind == kWaitFlag || op.kind == kCrossWait) {
-            Channel& channel = op.kind == kWaitFlag ? core.flags[flag_slot(instr.work)] : core.cross[cross_slot(instr.work)];
+            Channel& channel = channel_of(core, op, instr.work);
             if (channel.tokens.empty()) {
                 channel.waiter = static_cast<int>(p);
+                channel.waiting_core = c;
                 return false;
             }
             const Token token = channel.tokens.front();
@@ -330,7 +255,7 @@ private:
             }
             place(i, start, start, stall, blocker);
             if (op.kind == kBarrier) pipe.free_at = std::max(pipe.free_at, start);
-            if (op.kind == kSetFlag) raise(c, core.flags[flag_slot(instr.work)], {start + chip_.flag_latency, static_cast<int32_t>(i)});
+            if (op.kind == kSetFlag) raise(core.flags[flag_slot(instr.work)], {start + chip_.flag_latency, static_cast<int32_t>(i)});
             if (op.kind == kCrossSet) cross_set(c, instr.work, start, i);
             return true;
         }
@@ -469,42 +394,42 @@ private:
 
     // ---- flags -------------------------------------------------------------------------------------------------------------
     static uint32_t flag_slot(uint32_t work) { return ((work >> 16) & 7) * 128 + ((work >> 8) & 7) * 16 + (work & 15); }
-    static uint32_t cross_slot(uint32_t work) { return work & (kCrossSlots - 1); }
-    void raise(uint32_t c, Channel& channel, Token token) {
+    Channel& channel_of(CoreState& core, const OpCost& op, uint32_t work) {
+        if (op.kind == kWaitFlag) return core.flags[flag_slot(work)];
+        const uint32_t flag = work & 0xff;
+        return flag >= kFirstSharedFlag ? shared_flags_[flag - kFirstSharedFlag] : core.cross[flag];
+    }
+    void raise(Channel& channel, Token token) {
         channel.tokens.push_back(token);
         if (channel.waiter >= 0) {
-            wake(c, channel.waiter);
+            wake(channel.waiting_core, channel.waiter);
             channel.waiter = -1;
         }
     }
-    // Mode 0: all cores of one type; 1: the vector cores of one AI core; 2: the cube core and the vector cores of one AI core.
+    // Mode 0: all cores of one type; 1: the vector cores of one AI core; 2: one side of an AI core tells the other; 3: a flag in GM
+    // that anybody may wait for. A round is complete when every core that sets this flag at all has set it.
     void cross_set(uint32_t c, uint32_t work, double at, uint32_t instr) {
-        const uint32_t mode = work >> 8, slot = cross_slot(work), block = cores_[c].block, type = cores_[c].type;
-        const Token token{at + chip_.cross_latency, static_cast<int32_t>(instr)};
-        if (mode == 2) {
-            if (type == kCubeCore) {
-                for (const uint32_t other : cores_of_block_[block])
-                    if (cores_[other].type != kCubeCore) raise(other, states_[other].cross[slot], token);
-                return;
-            }
-            uint32_t partners = 0;
-            for (const uint32_t other : cores_of_block_[block]) partners += cores_[other].type != kCubeCore;
-            for (const Token& done : gather(mode2_sets_[block * kCrossSlots + slot], c, token, partners))
-                for (const uint32_t other : cores_of_block_[block])
-                    if (cores_[other].type == kCubeCore) raise(other, states_[other].cross[slot], done);
-            return;
-        }
-        std::vector<uint32_t> all;
-        if (mode == 1) {
-            for (const uint32_t other : cores_of_block_[block])
-                if (cores_[other].type == type) all.push_back(other);
-        } else {
+        const uint32_t mode = work >> 8, flag = work & 0xff;
+        const Token token{at + (flag >= kSoftwareFlag ? chip_.soft_cross_latency : chip_.cross_latency), static_cast<int32_t>(instr)};
+        if (flag >= kFirstSharedFlag) return raise(shared_flags_[flag - kFirstSharedFlag], token);
+        for (const Token& done : gather(gatherings_[gathering_key(c, mode, flag)], c, token))
             for (uint32_t other = 0; other < states_.size(); ++other)
-                if (cores_[other].type == type) all.push_back(other);
-        }
-        auto& sets = mode == 1 ? mode1_sets_[block * kCrossSlots + slot] : mode0_sets_[type * kCrossSlots + slot];
-        for (const Token& done : gather(sets, c, token, static_cast<uint32_t>(all.size())))
-            for (const uint32_t other : all) raise(other, states_[other].cross[slot], done);
+                if (released(other, c, mode)) raise(states_[other].cross[flag], done);
+    }
+    bool released(uint32_t core, uint32_t by, uint32_t mode) const {
+        const bool same_type = cores_[core].type == cores_[by].type, same_block = cores_[core].block == cores_[by].block;
+        if (mode == 0) return same_type;
+        return same_block && same_type == (mode != 2);
+    }
+    uint64_t gathering_key(uint32_t c, uint32_t mode, uint32_t flag) const {
+        return (uint64_t{mode == 0 ? 0 : cores_[c].block + 1} << 16) | (cores_[c].type << 12) | (mode << 8) | flag;
+    }
+    // Which cores take part in each flag, before anything runs.
+    void count_partners(uint32_t core_count) {
+        for (uint32_t c = 0; c < core_count; ++c)
+            for (uint32_t i = states_[c].begin; i < states_[c].end; ++i)
+                if (ops_[instrs_[i].op].kind == kCrossSet && (instrs_[i].work & 0xff) < kFirstSharedFlag)
+                    gatherings_[gathering_key(c, instrs_[i].work >> 8, instrs_[i].work & 0xff)].rounds[c] = 0;
     }
     struct Gathering {
         std::unordered_map<uint32_t, uint32_t> rounds;  // how often each core has set the flag
@@ -513,7 +438,7 @@ private:
         size_t completed = 0;
     };
     // Adds one set; returns the rounds that are complete now, each with the time of its last set.
-    static std::vector<Token> gather(Gathering& g, uint32_t c, Token token, uint32_t partners) {
+    static std::vector<Token> gather(Gathering& g, uint32_t c, Token token) {
         const uint32_t round = g.rounds[c]++;
         if (g.arrived.size() <= round) {
             g.arrived.resize(round + 1, 0);
@@ -522,7 +447,7 @@ private:
         ++g.arrived[round];
         if (token.time >= g.latest[round].time) g.latest[round] = token;
         std::vector<Token> done;
-        while (g.completed < g.arrived.size() && g.arrived[g.completed] >= partners) done.push_back(g.latest[g.completed++]);
+        while (g.completed < g.arrived.size() && g.arrived[g.completed] >= g.rounds.size()) done.push_back(g.latest[g.completed++]);
         return done;
     }
 
@@ -536,14 +461,18 @@ private:
                 for (Channel& channel : *channels)
                     if (channel.waiter >= 0) {
                         ++stuck_;
-                        raise(c, channel, {core_end(core), -1});
+                        raise(channel, {core_end(core), -1});
                         return true;
                     }
         }
+        for (Channel& channel : shared_flags_)
+            if (channel.waiter >= 0) {
+                ++stuck_;
+                raise(channel, {core_end(states_[channel.waiting_core]), -1});
+                return true;
+            }
         return false;
     }
-
-    static constexpr uint32_t kCubeCore = 1;
 
     const Chip& chip_;
     const OpCost* ops_;
@@ -560,7 +489,8 @@ private:
     std::vector<std::vector<uint32_t>> cores_of_block_;
     std::vector<uint32_t> left_in_block_;
     std::vector<uint8_t> barrier_wait_;
-    std::vector<Gathering> mode0_sets_, mode1_sets_, mode2_sets_;
+    std::unordered_map<uint64_t, Gathering> gatherings_;
+    std::vector<Channel> shared_flags_ = std::vector<Channel>(kSharedFlags);
     std::vector<std::unique_ptr<Transfer>> transfers_;
     std::vector<Transfer*> idle_;
     std::vector<std::pair<uint32_t, int>> work_;

@@ -1,0 +1,88 @@
+// What the scheduler remembers: flags, pipes and cores while they run.
+#pragma once
+
+#include <vector>
+
+#include "memory.h"
+
+namespace timing {
+
+enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCrossCore, kHazard, kLaunch };
+
+inline constexpr double kPieceBytes = 4096;
+inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32, kRecent = 8;
+inline constexpr uint32_t kFirstSharedFlag = 32, kSharedFlags = 224, kSoftwareFlag = 16;  // as in ascendc/api/cross_core.h
+
+struct Token {
+    double time;
+    int32_t setter;
+};
+template <typename T> class Fifo {
+public:
+    bool empty() const { return head_ == items_.size(); }
+    size_t size() const { return items_.size() - head_; }
+    const T& front() const { return items_[head_]; }
+    const T& operator[](size_t k) const { return items_[head_ + k]; }
+    void push_back(const T& item) { items_.push_back(item); }
+    void pop_front() {
+        if (++head_ == items_.size()) {
+            items_.clear();
+            head_ = 0;
+        } else if (head_ > 1024) {
+            items_.erase(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(head_));
+            head_ = 0;
+        }
+    }
+
+private:
+    std::vector<T> items_;
+    size_t head_ = 0;
+};
+struct Channel {  // a flag: tokens from sets, consumed by waits in order
+    Fifo<Token> tokens;
+    int waiter = -1;  // the agent that sleeps on it; -1 nobody
+    uint32_t waiting_core = 0;
+};
+
+struct Issued {
+    uint32_t instr;
+    double ready;
+};
+
+struct Range {
+    double end = 0;
+    uint32_t instr = 0;
+    uint64_t low[2] = {~0ull, ~0ull}, high[2] = {0, 0};  // [0] reads, [1] writes
+};
+
+struct PipeState {
+    Fifo<Issued> queue;
+    double free_at = 0, last_end = 0, data_end = 0;
+    double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed
+    int32_t last = -1;  // the instruction that freed the pipe last
+    Fifo<Transfer*> under_way;
+    Range recent[kRecent];
+    unsigned recent_at = 0;
+};
+
+struct CoreState {
+    uint32_t begin, end, pc;
+    double now = 0, started = 0;
+    int32_t previous = -1;  // the instruction before, in program order
+    PipeState pipes[kPipes];
+    std::vector<Channel> flags = std::vector<Channel>(kFlagSlots);
+    std::vector<Channel> cross = std::vector<Channel>(kCrossSlots);
+    double busy[kPipes] = {}, busy_until[kPipes] = {};
+    bool running = false, finished = false, sleeping_on_queue = false;
+    int queue_pipe = -1;
+    double popped_at = 0;
+};
+
+struct Event {
+    double time;
+    uint64_t order;
+    Transfer* transfer;
+    bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
+};
+
+}  // namespace timing

@@ -1,0 +1,111 @@
+"""Runs one published row: our kernel with its tiling, without the arithmetic, and what predict() makes of the trace."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope.kernel import Run, load
+from toprope.timing import Timeline
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published measurement: task duration and busy time per pipe, in microseconds, and how to repeat it here."""
+
+    series: str
+    id: str
+    what: str
+    chip: str
+    kernel: str
+    source: str
+    us: float
+    pipes: Mapping[str, float]
+    setup: Mapping[str, Any]
+    calibrates: str = ""
+    slow: bool = False
+    part: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A published row beside our prediction of it, in microseconds; `error` is signed, 0.1 means ten per cent too long."""
+
+    row: Published
+    us: float
+    pipes: Mapping[str, float]
+    assumed_share: float
+    instructions: int
+    predict_s: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over published, minus one."""
+        return self.us / self.row.us - 1.0
+
+    @property
+    def pipe_errors(self) -> dict[str, float]:
+        """The same for each published pipe time."""
+        return {pipe: self.pipes[pipe] / us - 1.0 for pipe, us in self.row.pipes.items()}
+
+
+def published() -> list[Published]:
+    """Every row of published.toml."""
+    table = tomllib.loads((HERE / "published.toml").read_text())
+    rows = []
+    for series in table["series"]:
+        shared = {
+            "series": series["name"],
+            "chip": series["chip"],
+            "kernel": series["kernel"],
+            "source": series["source"],
+        }
+        rows += [Published(**shared, note=series.get("note", ""), **row) for row in series["row"]]
+    return rows
+
+
+def run(row: Published) -> Outcome:
+    """Run the row's kernel on all its cores, time only, and predict it. Raises what loading and launching a kernel raise."""
+    launched = _KERNELS[row.kernel](row)
+    started = time.perf_counter()
+    timeline: Timeline = launched.timeline
+    elapsed = time.perf_counter() - started
+    return Outcome(
+        row=row,
+        us=timeline.microseconds * row.part,
+        pipes={pipe: timeline.pipe_us(pipe) * row.part for pipe in row.pipes},
+        assumed_share=timeline.assumed_share,
+        instructions=len(timeline.start),
+        predict_s=elapsed,
+    )
+
+
+def _defines(setup: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+    return tuple(f"{name.upper()}={setup[name]}" for name in names)
+
+
+def _add(row: Published) -> Run:
+    kernel = load(HERE / "kernels" / "add.cpp", defines=_defines(row.setup, "mode", "tile", "bypass")).add
+    rows, columns = 8192 // row.part, 8192
+    x, y, z = (np.zeros((rows, columns), np.float16) for _ in range(3))
+    return kernel[row.setup["blocks"]](x, y, z, rows, columns, soc=row.chip, time_only=True)
+
+
+def _data_copy(row: Published) -> Run:
+    kernel = load(
+        HERE / "kernels" / "data_copy.cpp", defines=_defines(row.setup, "tile_m", "tile_n", "order", "repeats")
+    ).data_copy
+    rows, columns = row.setup["rows"], row.setup["columns"]
+    return kernel[48](np.zeros((rows, columns), np.float16), rows, columns, soc=row.chip, time_only=True)
+
+
+_KERNELS: dict[str, Callable[[Published], Run]] = {"add": _add, "data_copy": _data_copy}
