@@ -236,12 +236,19 @@ class CaseFailed(Exception):
 def judge(suite: Suite, case: Case, settings: _Settings) -> Result:
     """Run one case under the given settings; kernels and foreign references in a child process with limits."""
     try:
-        runner = _runner(suite, settings)
+        key = (id(suite), settings)
+        if key not in _RUNNERS:
+            _RUNNERS[key] = _runner(suite, settings)
+        runner = _RUNNERS[key]
         if isinstance(runner, KernelRunner) or suite.format not in ("toml", "python"):
             return isolated(execute_with, suite, case, runner, settings.standard, timeout_s=settings.timeout_s)
         return execute_with(suite, case, runner, settings.standard)
     except TestingError as error:
         return Result(suite.name, case.name, case.kind, ERROR, message=str(error))
+
+
+_RUNNERS: dict[tuple[int, _Settings], Runner] = {}
+"""One runner per suite of this process: suites live as long as the session, so their identity is a safe key."""
 
 
 def execute_with(suite: Suite, case: Case, runner: Runner, standard: str) -> Result:

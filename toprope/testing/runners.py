@@ -150,6 +150,9 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
         file = Path(path) if Path(path).is_file() else folder / path
         if not file.is_file():
             raise FormatError(f"no kernel source {path!r}", where=str(folder))
+        # Cases run in forked children, which then need not import the toolchain each time.
+        import toprope.kernel  # noqa: F401
+
         chip = soc or str(table.get("soc", "ascend910b1"))
         arguments = {k: str(v) for k, v in table.get("arguments", {}).items()}
         return KernelRunner(file, entry, int(table.get("blocks", 8)), chip, arguments)
