@@ -221,6 +221,24 @@ def test_the_end_of_a_prompt_is_evicted_before_its_beginning() -> None:
     assert again.cached_tokens == 4
 
 
+def test_what_comes_back_from_the_host_can_be_found_again() -> None:
+    cache = KvCache(4, 2, host_block_count=4)
+    first = Request("first", [1, 2, 3, 4, 5], 2)
+    assert cache.admit(first, spare_blocks=0)
+    first.computed_tokens = 4
+    cache.commit(first)
+    assert cache.swap_out(first)
+    other = Request("other", [9] * 8, 1)  # overwrites everything the device held
+    assert cache.admit(other, spare_blocks=0)
+    cache.release(other)
+    assert cache.swap_in(first, spare_blocks=0)
+    cache.commit(first)
+    second = Request("second", [1, 2, 3, 4, 6], 1)
+    cache.release(first)
+    assert cache.admit(second, spare_blocks=0)
+    assert second.cached_tokens == 4
+
+
 def test_equal_prompts_with_different_salts_share_nothing() -> None:
     cache = KvCache(8, 2)
     mine = Request("mine", [1, 2, 3, 4], 1, cache_salt=b"tenant 1")

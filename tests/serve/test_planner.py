@@ -8,8 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from a_chip import ATLAS_A2
 
-from toprope.errors import BadInput
+from toprope.errors import BadChip, BadInput
 from toprope.serve.capacity import concurrency, kv_block_count
 from toprope.serve.engine_flags import Settings, mindie_config, vllm_flags
 from toprope.serve.model_shape import PRESETS
@@ -17,8 +18,9 @@ from toprope.serve.plan_page import plan_chart
 from toprope.serve.plan_sweep import Planner, PlanPoint, PlanSpace, Slo, frontier
 from toprope.serve.planner import main
 from toprope.serve.recommendation import recommend
-from toprope.serve.step_cost import ATLAS_A2
+from toprope.serve.step_cost import ChipRates
 from toprope.serve.traffic import between, poisson
+from toprope.soc import load, names
 
 POINT = PlanPoint(
     settings=Settings("decode-first", 32, 2048, 128),
@@ -112,6 +114,19 @@ def test_too_few_blocks_show_as_preemptions() -> None:
     assert roomy.preemptions == 0 and roomy.ttft_s < tight.ttft_s
 
 
+def test_chip_files_give_rates_or_name_the_number_they_lack() -> None:
+    lacking = []
+    for name in names():
+        try:
+            assert ChipRates.of(load(name)).sources
+        except BadChip as error:
+            assert error.message.startswith(f"{name} has no number"), error
+            lacking.append(name)
+    assert len(lacking) < len(names()) / 2, lacking
+    a2, small = ChipRates.of(load("ascend910b2")), ChipRates.of(load("ascend310p3"))
+    assert 2.5e14 < a2.flops_per_s < 3.2e14 and small.bytes_per_s < a2.bytes_per_s / 5
+
+
 def test_wrong_questions_are_refused() -> None:
     with pytest.raises(BadInput, match="one block size"):
         small_planner(kv_blocks=20).sweep(PlanSpace(block_sizes=(16, 128)))
@@ -172,6 +187,7 @@ def test_the_command_speaks_json_and_reports_targets_that_cannot_be_met(capsys: 
     ("arguments", "words"),
     [
         (["--model", "gpt-9"], "presets"),
+        (["--chip", "ascend999"], "unknown chip"),
         (["--memory-gb", "8"], "leaves no KV block"),
         (["--prompt", "9:3"], "low <= high"),
         (["--trace", "/nowhere.csv"], "cannot read the trace"),

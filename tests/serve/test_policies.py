@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from a_chip import ATLAS_A2
 
 from toprope.serve.kv_cache import KvCache
 from toprope.serve.model_shape import ModelShape
@@ -22,7 +23,7 @@ from toprope.serve.policies import (
 from toprope.serve.policies.step_times import OnlineRegression, StepTimes
 from toprope.serve.scheduler import Scheduler, SchedulerLimits
 from toprope.serve.simulator import SimulationResult, simulate
-from toprope.serve.step_cost import ATLAS_A2, RooflineCost
+from toprope.serve.step_cost import RooflineCost
 from toprope.serve.traffic import all_at_once, between, poisson
 
 LOAD = Load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from a_chip import ATLAS_A2
 
 from toprope.errors import BadInput
 from toprope.serve.batch import Batch, PreemptionMode
@@ -13,7 +14,7 @@ from toprope.serve.model_shape import PRESETS, ModelShape
 from toprope.serve.policies import PrefillFirst
 from toprope.serve.scheduler import Scheduler, SchedulerLimits
 from toprope.serve.simulator import simulate
-from toprope.serve.step_cost import ATLAS_A2, ChipRates, MeasuredCost, RooflineCost, SwapCost
+from toprope.serve.step_cost import ChipRates, MeasuredCost, RooflineCost, SwapCost
 from toprope.serve.traffic import Arrival, all_at_once, between, bursts, from_csv, poisson, with_shared_prefixes
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import BadInput, TopropeError
+from ..soc import load
 from .capacity import concurrency
 from .engine_flags import mindie_config, vllm_flags
 from .model_shape import PRESETS, ModelShape
 from .plan_page import plan_page
 from .plan_sweep import Planner, PlanPoint, PlanSpace, Slo, frontier
 from .recommendation import Recommendation, recommend
-from .step_cost import ATLAS_A2, ChipRates
+from .step_cost import ChipRates
 from .traffic import Arrival, Lengths, all_at_once, between, bursts, from_csv, with_shared_prefixes
 
 _Item = TypeVar("_Item")
@@ -89,8 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     space.add_argument("--policy", type=_several(str), default=default.policies, help="name,name,…")
     space.add_argument("--max-model-len", type=int, help="default: the longest request, rounded up")
     space.add_argument("--kv-blocks", type=int, help="KV blocks, when known from the engine's log")
-    chip = parser.add_argument_group(f"chip (default: {ATLAS_A2.name})")
-    chip.add_argument("--tflops", type=float, help="attained matrix rate")
+    chip = parser.add_argument_group("chip")
+    chip.add_argument("--chip", default="ascend910b2", help="a name from `toprope socs` (default ascend910b2)")
+    chip.add_argument("--tflops", type=float, help="attained matrix rate, instead of the chip's")
     chip.add_argument("--bandwidth-gbps", type=float, help="attained memory bandwidth, 1e9 bytes per second")
     chip.add_argument("--memory-gb", type=float, help="device memory, 1e9 bytes")
     chip.add_argument("--overhead-ms", type=float, help="time of a step that computes nothing")
@@ -121,10 +123,11 @@ def _chip(args: argparse.Namespace) -> ChipRates:
         "overhead_s": args.overhead_ms and args.overhead_ms / 1e3,
     }
     changed = {name: value for name, value in given.items() if value is not None}
+    chip = ChipRates.of(load(args.chip))
     if not changed:
-        return ATLAS_A2
+        return chip
     try:
-        return replace(ATLAS_A2, name="a chip of given rates", sources=f"given: {', '.join(changed)}", **changed)
+        return replace(chip, sources=f"given: {', '.join(changed)}; the rest from {chip.sources}", **changed)
     except ValueError as error:
         raise BadInput(str(error), cure="give positive rates") from error
 
