@@ -12,7 +12,14 @@ import pytest
 from tests.ascendc.harness import kernels
 from toprope.errors import CompileFailed
 
-TYPES = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32, "half": np.float16, "bfloat16_t": ml_dtypes.bfloat16, "float": np.float32}
+TYPES = {
+    "int8_t": np.int8,
+    "int16_t": np.int16,
+    "int32_t": np.int32,
+    "half": np.float16,
+    "bfloat16_t": ml_dtypes.bfloat16,
+    "float": np.float32,
+}
 OPERATIONS = {"SetAtomicAdd": np.add, "SetAtomicMax": np.maximum, "SetAtomicMin": np.minimum}
 
 BODY = """
@@ -87,7 +94,14 @@ def accumulated(op: str, held: np.ndarray, given: np.ndarray) -> np.ndarray:
 
 ORACLES: dict[str, Callable[..., Any]] = {
     name: accumulated
-    for name in (*OPERATIONS, "SetAtomicNone", "SetAtomicType", "DisableDmaAtomic", "SetStoreAtomicConfig", "GetStoreAtomicConfig")
+    for name in (
+        *OPERATIONS,
+        "SetAtomicNone",
+        "SetAtomicType",
+        "DisableDmaAtomic",
+        "SetStoreAtomicConfig",
+        "GetStoreAtomicConfig",
+    )
 }
 
 

@@ -20,7 +20,9 @@ template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
 }
 """
 
-VECTOR = COMMON + r"""
+VECTOR = (
+    COMMON
+    + r"""
 // Every core writes its number, waits for all, and sums what all have written.
 template <typename Wait> void exchange(GM_ADDR work, GM_ADDR out, Wait wait) {
     auto w = gm<int32_t>(work), o = gm<int32_t>(out);
@@ -100,8 +102,11 @@ extern "C" __global__ __aicore__ void polls(GM_ADDR out) {
     o.SetValue(16, 1);
 }
 """
+)
 
-MIXED = COMMON + r"""
+MIXED = (
+    COMMON
+    + r"""
 #define SLOT(core) ((core) * 16)
 extern "C" __global__ __aicore__ void modes(GM_ADDR out) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
@@ -140,6 +145,7 @@ extern "C" __global__ __aicore__ void half_set(GM_ADDR out) {
     }
 }
 """
+)
 
 
 def vector() -> Any:
@@ -180,7 +186,11 @@ def test_all_cores_wait_for_all(entry: str, blocks: int) -> None:
 
 def test_hardware_sync_leaves_its_flags_in_the_trace() -> None:
     run = vector().hard[3](np.zeros(48, np.int32), np.zeros(12, np.int32))
-    flags = [(run.trace.ops[i["op"]].kind, int(i["work"])) for i in run.trace.instrs if run.trace.ops[i["op"]].kind.startswith("cross")]
+    flags = [
+        (run.trace.ops[i["op"]].kind, int(i["work"]))
+        for i in run.trace.instrs
+        if run.trace.ops[i["op"]].kind.startswith("cross")
+    ]
     assert set(flags) == {("cross_set", 14), ("cross_wait", 14)} and len(flags) == 3 * 6 * 2
 
 
@@ -221,7 +231,11 @@ def test_deadlocks_say_who_is_missing() -> None:
     reports = [r for r in vector().one_missing[4](np.zeros(8, np.int32)).trace.reports if r.code == "deadlock"]
     assert reports and "flag 14" in reports[0].text and "not by AIV 2" in reports[0].text
     (report,) = vector().never_set[1](np.zeros(8, np.int32)).trace.reports
-    assert report.code == "deadlock" and "flag 5" in report.text and "no core that could release it has set it" in report.text
+    assert (
+        report.code == "deadlock"
+        and "flag 5" in report.text
+        and "no core that could release it has set it" in report.text
+    )
     (report,) = mixed().half_set[1](np.zeros(8, np.int32)).trace.reports
     assert report.code == "deadlock" and "on AIC 0" in report.text and "not by AIV 1" in report.text
 

@@ -147,7 +147,9 @@ def codes(run: Run) -> list[str]:
     return [r.code for r in run.trace.reports]
 
 
-def copied(source: np.ndarray, target: np.ndarray, count: int, size: int, source_step: int, target_step: int) -> np.ndarray:
+def copied(
+    source: np.ndarray, target: np.ndarray, count: int, size: int, source_step: int, target_step: int
+) -> np.ndarray:
     """Rows of `size` bytes from one byte array to a copy of another, each with its own step."""
     result = target.copy()
     for r in range(count):
@@ -155,7 +157,9 @@ def copied(source: np.ndarray, target: np.ndarray, count: int, size: int, source
     return result
 
 
-def oracle(source: np.ndarray, target: np.ndarray, count: int, length: int, source_gap: int, target_gap: int) -> np.ndarray:
+def oracle(
+    source: np.ndarray, target: np.ndarray, count: int, length: int, source_gap: int, target_gap: int
+) -> np.ndarray:
     """DataCopyParams: 32-byte blocks, gaps between the end of one row and the start of the next."""
     return copied(source, target, count, length * 32, (length + source_gap) * 32, (length + target_gap) * 32)
 
@@ -259,7 +263,9 @@ def test_nz_to_nd(matrices: int, n: int, blocks: int, spare: int) -> None:
     for m in range(matrices):
         for row in range(n):
             for c in range(d):
-                expected[m * n * dst_d + row * dst_d + c] = x[m * src_matrix * 256 + c // 16 * src_n * 16 + row * 16 + c % 16]
+                expected[m * n * dst_d + row * dst_d + c] = x[
+                    m * src_matrix * 256 + c // 16 * src_n * 16 + row * 16 + c % 16
+                ]
     np.testing.assert_array_equal(out, expected)
 
 

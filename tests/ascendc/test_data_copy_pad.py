@@ -78,7 +78,9 @@ def filled(nbytes: int) -> int:
     return -(-nbytes // 32) * 32
 
 
-def pad_in(x: np.ndarray, ub: np.ndarray, count: int, length: int, src: int, dst: int, fill: int | None, left: int, right: int) -> np.ndarray:
+def pad_in(
+    x: np.ndarray, ub: np.ndarray, count: int, length: int, src: int, dst: int, fill: int | None, left: int, right: int
+) -> np.ndarray:
     """GM to UB from the page's rules. Lengths and `src` in bytes, `dst` in 32-byte blocks, paddings in elements; fill None = undefined."""
     result, size = ub.copy(), ub.itemsize
     per, start = length // size, 0
@@ -109,8 +111,19 @@ ENTRIES = {"in_int8": np.int8, "in_int16": np.int16, "in_float": np.float32}
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(sorted(ENTRIES)), st.integers(1, 5), st.integers(1, 45), st.integers(0, 9), st.integers(0, 3), st.booleans(), st.integers(0, 8), st.integers(0, 8))
-def test_rows_into_ub(entry: str, count: int, elements: int, src: int, dst: int, is_pad: bool, left: int, right: int) -> None:
+@given(
+    st.sampled_from(sorted(ENTRIES)),
+    st.integers(1, 5),
+    st.integers(1, 45),
+    st.integers(0, 9),
+    st.integers(0, 3),
+    st.booleans(),
+    st.integers(0, 8),
+    st.integers(0, 8),
+)
+def test_rows_into_ub(
+    entry: str, count: int, elements: int, src: int, dst: int, is_pad: bool, left: int, right: int
+) -> None:
     dtype = np.dtype(ENTRIES[entry])
     rng = np.random.default_rng(elements)
     x = rng.integers(0, 100, UB // dtype.itemsize).astype(dtype)
@@ -123,9 +136,22 @@ def test_rows_into_ub(entry: str, count: int, elements: int, src: int, dst: int,
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.sampled_from(["in_old", "in_set_value"]), st.integers(1, 4), st.integers(1, 30), st.integers(0, 4), st.integers(0, 16), st.integers(0, 16))
-def test_the_older_parameters_and_the_pad_register_fill_the_same(entry: str, count: int, elements: int, dst: int, left: int, right: int) -> None:
-    x, background, out = np.arange(UB // 2).astype(np.int16), np.full(UB // 2, -9, np.int16), np.zeros(UB // 2, np.int16)
+@given(
+    st.sampled_from(["in_old", "in_set_value"]),
+    st.integers(1, 4),
+    st.integers(1, 30),
+    st.integers(0, 4),
+    st.integers(0, 16),
+    st.integers(0, 16),
+)
+def test_the_older_parameters_and_the_pad_register_fill_the_same(
+    entry: str, count: int, elements: int, dst: int, left: int, right: int
+) -> None:
+    x, background, out = (
+        np.arange(UB // 2).astype(np.int16),
+        np.full(UB // 2, -9, np.int16),
+        np.zeros(UB // 2, np.int16),
+    )
     run = module()[entry][1](x, background, out, count, elements * 2, 2, dst, 1, left, right, 33)
     assert not codes(run)
     np.testing.assert_array_equal(out, pad_in(x, background, count, elements * 2, 2, dst, 33, left, right))
@@ -139,7 +165,13 @@ def test_eight_byte_elements_pad_with_zero_only() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sampled_from(["out_ext", "out_old"]), st.integers(0, 6), st.integers(0, 150), st.integers(0, 4), st.integers(0, 40))
+@given(
+    st.sampled_from(["out_ext", "out_old"]),
+    st.integers(0, 6),
+    st.integers(0, 150),
+    st.integers(0, 4),
+    st.integers(0, 40),
+)
 def test_rows_out_of_ub(entry: str, count: int, length: int, src: int, dst: int) -> None:
     x = np.random.default_rng(length).integers(-128, 128, UB).astype(np.int8)
     gm = np.arange(2000).astype(np.int8)
@@ -184,7 +216,9 @@ def test_limits(arguments: tuple[int, ...], code: str, text: str) -> None:
 def test_the_tail_of_a_tensor_is_read_to_the_byte_and_no_further() -> None:
     background, out = np.zeros(UB // 2, np.int16), np.zeros(UB // 2, np.int16)
     assert not codes(module().in_int16[1](np.zeros(37, np.int16), background, out, 1, 74, 0, 0, 0, 0, 0, 0))
-    assert codes(module().in_int16[1](np.zeros(36, np.int16), background, out, 1, 74, 0, 0, 0, 0, 0, 0)) == ["gm-out-of-bounds"]
+    assert codes(module().in_int16[1](np.zeros(36, np.int16), background, out, 1, 74, 0, 0, 0, 0, 0, 0)) == [
+        "gm-out-of-bounds"
+    ]
     tail = np.zeros(37, np.int8)
     module().out_ext[1](np.ones(UB, np.int8), tail, 1, 37, 0, 0)
     assert tail.all()

@@ -88,28 +88,46 @@ def bit_counts(value: int) -> list[int]:
 
 def round_to_odd(value: float) -> float:
     """The half that truncation gives, with its last bit set if anything was cut off."""
-    nearest = np.float16(value)
+    with np.errstate(over="ignore"):
+        nearest = np.float16(value)
     if np.isnan(value) or float(nearest) == value:
         return float(nearest)
     if np.isinf(nearest):
-        return float(np.copysign(np.float16(65504), value))
-    below = nearest if abs(float(nearest)) < abs(value) else np.copysign(np.nextafter(abs(nearest), np.float16(0)), nearest)
+        return float(np.copysign(65504.0, value))
+    below = (
+        nearest if abs(float(nearest)) < abs(value) else np.copysign(np.nextafter(abs(nearest), np.float16(0)), nearest)
+    )
     return float((below.view(np.uint16) | np.uint16(1)).view(np.float16))
+
+
+def ceil_division(a: int, b: int) -> int:
+    """a / b rounded up, 0 for b = 0."""
+    return -(-a // b) if b else 0
+
+
+def with_bits(register: int, start: int, end: int, value: int) -> int:
+    """A register with the bits start..end replaced."""
+    mask = ((1 << (end - start + 1)) - 1) << start
+    return register & ~mask | value << start & mask
 
 
 ORACLES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("GetBitCount", "CountLeadingZero", "CountBitsCntSameAsSignBit", "GetSFFValue"), bit_counts),
     **dict.fromkeys(("ScalarGetCountOfValue", "ScalarCountLeadingZero", "ScalarGetSFFValue"), bit_counts),
     **dict.fromkeys(("ScalarCast", "ToFloat", "ToBfloat16"), round_to_odd),
-    **dict.fromkeys(("NumericLimits", "CeilDivision", "Nop"), np.finfo),
-    **dict.fromkeys(("SetCtrlSpr", "GetCtrlSpr", "ResetCtrlSpr", "SetSaturationFlag", "GetSaturationFlag"), int),
+    "NumericLimits": np.finfo,
+    "CeilDivision": ceil_division,
+    **dict.fromkeys(("SetCtrlSpr", "GetCtrlSpr", "ResetCtrlSpr", "SetSaturationFlag", "GetSaturationFlag"), with_bits),
 }
 
 
 def test_bits() -> None:
     rng = np.random.default_rng(0)
     special = [0, 1, 2**64 - 1, 2**63, 2**63 - 1, 0x00F0000000000000, 0x0100000000000020, 0x1000000000000100]
-    x = np.array(special + [int(v) >> s for v, s in zip(rng.integers(0, 2**63, 40), rng.integers(0, 63, 40), strict=True)], np.uint64)
+    x = np.array(
+        special + [int(v) >> s for v, s in zip(rng.integers(0, 2**63, 40), rng.integers(0, 63, 40), strict=True)],
+        np.uint64,
+    )
     out = np.zeros((len(x), 8), np.int64)
     module().bits[1](x, out, len(x))
     expected = [bit_counts(int(v)) for v in x]
@@ -119,8 +137,17 @@ def test_bits() -> None:
 
 def test_scalar_conversions() -> None:
     rng = np.random.default_rng(1)
-    x = np.concatenate([[0.0, -0.0, 1.5, 2.5, -2.5, 3.14159, 65519, 65520, 1e9, -3e9, 3e9, 6e-8, 1e-9, np.inf, -np.inf], rng.normal(0, 2000, 200)]).astype(np.float32)
-    ints, halves, bf = np.zeros((len(x), 4), np.int32), np.zeros(len(x), np.float16), np.zeros(len(x), ml_dtypes.bfloat16)
+    x = np.concatenate(
+        [
+            [0.0, -0.0, 1.5, 2.5, -2.5, 3.14159, 65519, 65520, 1e9, -3e9, 3e9, 6e-8, 1e-9, np.inf, -np.inf],
+            rng.normal(0, 2000, 200),
+        ]
+    ).astype(np.float32)
+    ints, halves, bf = (
+        np.zeros((len(x), 4), np.int32),
+        np.zeros(len(x), np.float16),
+        np.zeros(len(x), ml_dtypes.bfloat16),
+    )
     module().casts[1](x, ints, halves, bf, len(x))
     for column, mode in enumerate(MODES):
         expected = np.clip(MODES[mode](x.astype(np.float64)), -(2**31), 2**31 - 1)
@@ -133,17 +160,45 @@ def test_limits() -> None:
     out = np.zeros(14, np.float32)
     module().limits[1](out)
     f, h, b = np.finfo(np.float32), np.finfo(np.float16), ml_dtypes.finfo(ml_dtypes.bfloat16)
-    expected = [f.max, f.min, f.tiny, h.max, h.smallest_subnormal, -np.inf, float(b.max), np.nan, -128, 32767, 255, 0, 1, 44]
+    expected = [
+        f.max,
+        f.min,
+        f.tiny,
+        h.max,
+        h.smallest_subnormal,
+        -np.inf,
+        float(b.max),
+        np.nan,
+        -128,
+        32767,
+        255,
+        0,
+        1,
+        ceil_division(7, 2) + ceil_division(8, 2) * 10 + ceil_division(1, 0) * 100,
+    ]
     np.testing.assert_array_equal(out, np.array(expected, np.float32))
 
 
 def test_the_control_register_keeps_its_bits_apart() -> None:
     out = np.zeros(8, np.int64)
-    module().control[1](out)
-    assert out.tolist() == [5, 2, 4, 1, 0, 0, 1, 4]
+    run = module().control[1](out)
+    five = with_bits(0, 8, 10, 5)
+    assert out.tolist() == [
+        five >> 8 & 7,
+        five >> 9 & 3,
+        with_bits(five, 8, 8, 0) >> 8 & 7,
+        1,
+        0,
+        0,
+        1,
+        with_bits(five, 8, 8, 0) >> 8 & 7,
+    ]
+    assert [int(i["work"]) for i in run.trace.instrs if run.trace.ops[i["op"]].name == "Nop"] == [10]
 
 
 def test_a_rounding_mode_the_scalar_unit_lacks_does_not_compile() -> None:
-    file = kernels('extern "C" __global__ __aicore__ void k(GM_ADDR x) { ScalarCast<float, half, RoundMode::CAST_RINT>(1.0f); }')
+    file = kernels(
+        'extern "C" __global__ __aicore__ void k(GM_ADDR x) { ScalarCast<float, half, RoundMode::CAST_RINT>(1.0f); }'
+    )
     with pytest.raises(CompileFailed, match="float to half has CAST_ODD only"):
         file.k[1](np.zeros(8, np.float32))

@@ -71,8 +71,7 @@ template <typename T> void dump_global(const AscendC::GlobalTensor<T>& tensor, u
 // A failed assertion ends this core, as on the chip; the text is the user's, if there is one.
 template <typename... A> [[noreturn]] TOPROPE_COLD void assertion_failed(Site site, const char* condition, const char* format, const A&... arguments) {
     char text[300] = "";
-    if constexpr (sizeof...(A) == 0) std::snprintf(text, sizeof text, "%s", format);
-    else std::snprintf(text, sizeof text, format, printable(arguments)...);
+    std::snprintf(text, sizeof text, format, printable(arguments)...);
     report("kernel-assert", site, nullptr, "assert(%s) failed on core %u%s%s", condition, self->index, text[0] != 0 ? ": " : "", text);
     stop();
 }
@@ -87,8 +86,7 @@ template <typename... A> void printf(const char* format, const A&... arguments) 
     record(kOpPrint, self->last_site, 1, 0);
     if (!self->execute) return;
     print_core();
-    if constexpr (sizeof...(A) == 0) std::fputs(format, stdout);
-    else std::printf(format, printable(arguments)...);
+    std::printf(format, printable(arguments)...);
     std::fflush(stdout);
 }
 //: PRINTF | prints to standard output behind the name of the core | any | A2 A3 310P | 调试接口/上板打印/上板打印.md

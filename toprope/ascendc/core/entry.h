@@ -28,5 +28,5 @@ template <typename... A> constexpr uint32_t argument_sizes(void (*)(A...), uint3
 
 // The launcher of one kernel function, found by name when the library is loaded.
 #define TOPROPE_ENTRY(symbol, ...)                                                                                   \
-    extern "C" void toprope_call_##symbol(void** arguments) { toprope::call_kernel(__VA_ARGS__, arguments); }         \
-    extern "C" uint32_t toprope_sizes_##symbol(uint32_t* sizes) { return toprope::argument_sizes(__VA_ARGS__, sizes); }
+    extern "C" void toprope_call_##symbol(void** toprope_in) { toprope::call_kernel(__VA_ARGS__, toprope_in); }       \
+    extern "C" uint32_t toprope_sizes_##symbol(uint32_t* toprope_out) { return toprope::argument_sizes(__VA_ARGS__, toprope_out); }
