@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
@@ -34,10 +35,11 @@ def _profile(prepared: Prepared) -> int:
     verdicts, complaint = judged(prepared, references)
     result = summary.of(run, verdicts)
     options = prepared.options
-    for path, write in (
+    writers: tuple[tuple[Path | None, Callable[[Path], None]], ...] = (
         (options.html, lambda f: html.write(result, f)),
         (options.trace, lambda f: perfetto.write(run, f)),
-    ):
+    )
+    for path, write in writers:
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path)
