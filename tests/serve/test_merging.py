@@ -126,6 +126,14 @@ def test_buckets_pad_trim_and_refuse() -> None:
         buckets.key(np.zeros(9))
 
 
+def test_sizes_adapt_to_the_time_that_batches_take() -> None:
+    with RequestMerger(GatedModel(gated=False), max_size=32, max_delay_s=0.0, target_s=3600.0) as merger:
+        before = merger._devices[0].size.current
+        for _ in range(20):
+            merger(1)
+        assert merger._devices[0].size.current == 32 > before, "an hour is enough for any batch"
+
+
 def test_one_bad_input_does_not_fail_its_batch() -> None:
     def model(values: Sequence[int]) -> list[float]:
         return [1 / value for value in values]

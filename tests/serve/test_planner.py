@@ -77,6 +77,15 @@ def test_the_fastest_point_within_the_targets_is_recommended_with_reasons() -> N
     assert "the batch size is the limit that binds" in text
 
 
+def test_a_point_within_the_targets_goes_before_one_that_refuses_or_misses_a_percentile() -> None:
+    points = [
+        point(16, share_within=0.991),
+        point(32, tokens_per_s=2000.0, ttft_s=1.5, share_within=0.995),
+        point(64, tokens_per_s=2000.0, refused=1, share_within=0.999),
+    ]
+    assert recommend(points, Slo()).point is points[0]
+
+
 def test_equal_throughput_is_decided_by_latency_then_by_the_smaller_batch() -> None:
     points = [point(64, tokens_per_s=1001.0), point(128, latency_s=4.0), point(16, latency_s=4.0, tokens_per_s=995.0)]
     assert recommend(points, Slo()).point.settings.max_batch_size == 16

@@ -215,6 +215,16 @@ def test_nobody_is_admitted_in_a_step_that_preempted() -> None:
             assert all(entry.is_decode for entry in batch.entries)
 
 
+def test_the_watermark_is_kept_free_for_those_who_run() -> None:
+    scheduler = Scheduler(KvCache(8, 2, watermark=0.25), SchedulerLimits(max_batch_size=4))
+    engine = TokenEngine(scheduler.cache)
+    scheduler.add(Request("runs", [1, 2, 3, 4], 2))
+    scheduler.add(Request("waits", [5, 6, 7, 8, 9, 10, 11, 12, 13, 14], 2))  # 5 of 6 free blocks; 2 must stay free
+    scheduler.update(batch := scheduler.step(0.0), engine.run(batch), 0.5)
+    assert [entry.request.id for entry in batch.entries] == ["runs"]
+    run_all(scheduler, engine)
+
+
 def test_the_watermark_is_waived_when_nothing_runs() -> None:
     scheduler = Scheduler(KvCache(4, 2, watermark=0.5), SchedulerLimits(max_batch_size=4))
     engine = TokenEngine(scheduler.cache)
