@@ -32,3 +32,5 @@
 #include "api/vector_sort.h"
 #include "api/vector_transpose.h"
 #include "api/vector_unary.h"
+#include "lib/activation.h"
+#include "lib/power.h"
