@@ -1,6 +1,7 @@
 // GM as all cores see it: an L2 with least-recently-used pages in front of HBM, and two servers that hand out bytes in order of arrival.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "columns.h"
@@ -110,7 +111,7 @@ struct Server {
 struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false, tracked = false;
-    double rate = 1, row_cycles = 0;
+    double rate = 1, latency = 0, row_cycles = 0;
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
 };
@@ -175,26 +176,24 @@ public:
         }
         return wait;
     }
-    // The next piece of a transfer asks for service; returns when the piece has arrived.
-    double piece(Transfer& t, double now, double bytes) {
+    struct Piece {
+        double next, done;  // when the next piece may be asked for, and when this one has arrived
+    };
+    // The next piece of a transfer asks for service. A read may ask on while up to one latency of data waits at the core's port.
+    Piece piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
         double busy = bytes / t.rate > share * t.row_cycles ? bytes / t.rate : share * t.row_cycles;
         const double cold = share * t.demand.cold / chip_.cold_write_rate;
-        double done = ports_[t.core].serve(now, busy > cold ? busy : cold, 1);
-        const double l2 = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
-                                  : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
-        if (l2 > done) done = l2;
-        if (t.demand.miss > 0) {
-            const double hbm = hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate);
-            if (hbm > done) done = hbm;
-        }
+        const double port = ports_[t.core].serve(now, busy > cold ? busy : cold, 1);
+        double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate) : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
+        if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
         if (t.demand.evicted > 0) {
             // Written back behind the transfer's back, unless so much is waiting that L2 has no room.
             const double back = hbm_.serve(now, t.demand.evicted * share * chip_.hbm_write_weight, chip_.hbm_rate);
-            if (t.write && back - kWriteBuffer / chip_.hbm_rate > done) done = back - kWriteBuffer / chip_.hbm_rate;
+            if (t.write) served = std::max(served, back - kWriteBuffer / chip_.hbm_rate);
         }
         t.remaining -= bytes;
-        return done;
+        return {std::max(served, t.write ? port : port - t.latency), std::max(served, port)};
     }
     void end(Transfer& t) {
         if (t.counted && --reading_[t.core] == 0) --from_hbm_;

@@ -68,7 +68,7 @@ private:
             core.started = at;
             core.now = at + chip_.prologue_cycles;
             core.running = true;
-            for (PipeState& pipe : core.pipes) pipe.free_at = pipe.last_end = pipe.data_end = core.now;
+            for (PipeState& pipe : core.pipes) pipe.free_at = pipe.last_end = pipe.next_ask = pipe.data_end = core.now;
             wake(c, kS);
         }
         ++next_block_;
@@ -320,8 +320,8 @@ private:
         return false;
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
-        // A pipe asks ahead, but never for more than arrives within one latency.
-        if (!pipe.under_way.empty() && pipe.asked >= op.latency * op.rate) return false;
+        // A pipe asks ahead, but never for more than arrives within one latency of a miss.
+        if (!pipe.under_way.empty() && pipe.asked >= (op.latency + chip_.miss_latency) * op.rate) return false;
         if (pipe.asked_at > start) {
             start = pipe.asked_at;
             stall = kPipeBusy;
@@ -348,6 +348,7 @@ private:
         t->instr = i;
         t->write = write;
         t->rate = op.rate;
+        t->latency = op.latency;
         pipe.under_way.push_back(t);
         pipe.free_at = start + op.interval;
         pipe.last = static_cast<int32_t>(i);
@@ -367,27 +368,34 @@ private:
             const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
             t.ready = event.time + wait;
             t.row_cycles = op.row * t.demand.rows + cycles_[t.instr];
-            if (pipe.under_way.front() == &t) push(std::max(t.ready, pipe.data_end), &t);
+            if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }
-        if (t.remaining > 0) {
-            const double piece = std::min(t.remaining, kPieceBytes);
-            push(memory_.piece(t, event.time, piece), &t);
-            pipe.asked -= piece;
-            pipe.asked_at = event.time;
-            if (!pipe.queue.empty()) wake(t.core, static_cast<int>(t.pipe));
-            return;
-        }
-        complete(t, pipe, event.time);
+        if (t.remaining > 0) ask(t, pipe, event.time);
+        else complete(t, pipe, event.time);
+    }
+    void ask(Transfer& t, PipeState& pipe, double now) {
+        const double bytes = std::min(t.remaining, kPieceBytes);
+        const Memory::Piece piece = memory_.piece(t, now, bytes);
+        pipe.asked -= bytes;
+        pipe.asked_at = now;
+        pipe.data_end = std::max(pipe.data_end, piece.done);
+        if (!pipe.queue.empty()) wake(t.core, static_cast<int>(t.pipe));
+        if (t.remaining > 0) return push(piece.next, &t);
+        push(pipe.data_end, &t);
+        pipe.next_ask = piece.next;
+        ++pipe.asking;
+        if (pipe.asking == pipe.under_way.size()) return;
+        Transfer* next = pipe.under_way[pipe.asking];
+        if (next->begun) push(std::max(next->ready, pipe.next_ask), next);
     }
     void complete(Transfer& t, PipeState& pipe, double time) {
         memory_.end(t);
         end_[t.instr] = time;
         occupy(states_[t.core], t.pipe, start_[t.instr], time);
-        pipe.data_end = time;
         pipe.last_end = std::max(pipe.last_end, time);
         pipe.under_way.pop_front();
-        if (!pipe.under_way.empty() && pipe.under_way.front()->begun) push(std::max(pipe.under_way.front()->ready, time), pipe.under_way.front());
+        --pipe.asking;
         wake(t.core, static_cast<int>(t.pipe));
         idle_.push_back(&t);
     }

@@ -9,7 +9,7 @@ namespace timing {
 
 enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCrossCore, kHazard, kLaunch };
 
-inline constexpr double kPieceBytes = 4096;
+inline constexpr double kPieceBytes = 8192;
 inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32, kRecent = 8;
 inline constexpr uint32_t kFirstSharedFlag = 32, kSharedFlags = 224, kSoftwareFlag = 16;  // as in ascendc/api/cross_core.h
 
@@ -57,7 +57,9 @@ struct Range {
 
 struct PipeState {
     Fifo<Issued> queue;
-    double free_at = 0, last_end = 0, data_end = 0;
+    double free_at = 0, last_end = 0;
+    double next_ask = 0, data_end = 0;  // when the next transfer may ask for data; when the last one asked for has it all
+    size_t asking = 0;                  // the transfer under way whose turn it is to ask
     double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed
     int32_t last = -1;  // the instruction that freed the pipe last
     Fifo<Transfer*> under_way;

@@ -1,0 +1,100 @@
+"""Chip files: complete, honest about their sources, and inherited without losing track of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from toprope import soc
+from toprope.build import INCLUDE
+from toprope.errors import BadChip
+
+CHIPS = soc.names()
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_number_says_where_it_comes_from(name: str) -> None:
+    chip = soc.load(name)
+    for path in chip.numbers():
+        assert chip.kind_of(path) in soc.KINDS, path
+        assert len(chip.source_of(path)) > 10, path
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_chip_has_what_the_other_layers_ask_for(name: str) -> None:
+    chip = soc.load(name)
+    assert chip.aic > 0 and chip.aiv > 0 and 0.4 < chip.ghz < 2.5
+    assert chip.npu_arch in (1001, 2002, 2201, 3002, 3510)
+    for space in ("ub", "l1", "l0a", "l0b", "l0c"):
+        assert chip.bytes_of(space) % 1024 == 0 and chip.bytes_of(space) > 0
+
+
+def test_known_facts_of_910b1() -> None:
+    chip = soc.load("Ascend910B1")
+    assert (chip.aic, chip.aiv, chip.ghz, chip.split, chip.npu_arch) == (24, 48, 1.85, True, 2201)
+    assert chip.bytes_of("ub") == 192 * 1024 and chip.bytes_of("l0c") == 128 * 1024
+    assert chip.number("memory.l2_bytes") == 192 * 2**20
+    assert chip.kind_of("spaces.ub_bytes") == "documented"
+
+
+def test_a_variant_changes_only_what_it_states() -> None:
+    b1, b3 = soc.load("ascend910b1"), soc.load("ascend910b3")
+    assert (b3.aic, b3.aiv, b3.ghz) == (20, 40, 1.8)
+    assert b3.cost("vadd") == b1.cost("vadd")
+    assert b3.bytes_of("ub") == b1.bytes_of("ub")
+
+
+def test_numbers_of_another_architecture_are_assumed_unless_stated() -> None:
+    chip = soc.load("ascend310p3")
+    assert chip.cost("vadd").kind == "assumed" and "ascend910b1" in chip.cost("vadd").source
+    assert chip.cost("l1_to_l0a").kind == "documented"
+    assert not chip.split and chip.kind_of("hbm.read_tbps") == "documented"
+
+
+def test_cost_rows_answer_by_the_most_exact_type() -> None:
+    chip = soc.load("ascend910b1")
+    reduce = chip.cost("vcadd")
+    assert reduce.per_work_of("float32", "float32") == 3.0
+    assert reduce.per_work_of("float16", "float16") == 7.0
+
+
+def test_what_is_missing_is_named() -> None:
+    chip = soc.load("ascend910b1")
+    with pytest.raises(BadChip, match="vquux"):
+        chip.cost("vquux")
+    with pytest.raises(BadChip, match=r"spaces\.l9_bytes"):
+        chip.bytes_of("l9")
+    with pytest.raises(BadChip, match="unknown chip"):
+        soc.load("ascend1")
+
+
+def test_comparison_shows_chips_side_by_side_and_marks_assumptions() -> None:
+    header, architecture, *rows = soc.compare(["ascend910b1", "ascend310p3"])
+    table = {row[0]: row[1:] for row in rows}
+    assert header == ["", "ascend910b1", "ascend310p3"] and architecture[1:] == ["dav-2201", "dav-2002"]
+    assert table["cores.aiv"] == ["48", "8"]
+    assert table["gm_latency.miss_cycles"] == ["164", "164 ?"]
+    assert all(len(row) == 3 for row in rows)
+
+
+def declared_costs(headers: Path) -> dict[str, str]:
+    """Cost names in the header library, with a file that uses each: in Op declarations and in the rows of family macros."""
+    declaration = re.compile(r'Op\s+\w+\s*\{\s*"[^"]+",\s*Pipe::\w+,\s*Kind::\w+,\s*"(\w+)"')
+    table = re.compile(r'\{"[^"]+",\s*Pipe::\w+,\s*Kind::\w+,\s*"(\w+)"')
+    macro = re.compile(r'^\s*TOPROPE_\w+\(\w+,\s*"[^"]*",\s*"([a-z0-9_]+)"', re.M)
+    found: dict[str, str] = {}
+    for header in sorted(headers.rglob("*.h")):
+        text = header.read_text()
+        for pattern in (declaration, table, macro):
+            found.update((cost, header.name) for cost in pattern.findall(text))
+    return found
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_operation_of_the_header_library_has_a_price(name: str) -> None:
+    costs = declared_costs(INCLUDE)
+    assert {"vadd", "gm_to_ub", "ub_to_gm", "set_flag", "queue_alloc"} <= costs.keys()
+    missing = sorted(set(costs) - set(soc.load(name).cost_names()))
+    assert not missing, [f"{cost} ({costs[cost]})" for cost in missing]

@@ -1,0 +1,58 @@
+"""The published rows that run quickly, within the bars that docs/validation.md is judged by."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toprope.validation import experiment, report
+
+pytestmark = pytest.mark.compiler
+
+ROWS = {f"{row.kernel}-{row.id}": row for row in experiment.published()}
+
+
+def outcomes(*names: str) -> list[experiment.Outcome]:
+    return [experiment.run(ROWS[name]) for name in names]
+
+
+def test_vector_variants_of_add_are_close_and_in_order() -> None:
+    found = outcomes(*(f"add-c{i}" for i in range(1, 7)))
+    assert all(abs(o.error) <= 0.15 for o in found), {o.row.id: o.error for o in found}
+    assert report.misordered(found) == []
+    vector = [o.pipe_errors["V"] for o in found]
+    assert max(map(abs, vector)) <= 0.02, vector
+
+
+def test_copies_are_close_and_in_order() -> None:
+    found = outcomes(*(f"data_copy-s{i}" for i in (2, 3, 4, 5, 6, 7, 8)))
+    assert all(abs(o.error) <= 0.15 for o in found), {o.row.id: o.error for o in found}
+    assert report.misordered(found) == []
+
+
+@pytest.mark.slow
+def test_scalar_add_within_a_factor_two() -> None:
+    (c0,) = outcomes("add-c0")
+    assert 0.5 <= c0.us / c0.row.us <= 2.0
+
+
+def test_the_page_shows_every_row_and_marks_what_was_fitted() -> None:
+    found = outcomes("add-c5", "data_copy-s3")
+    page = report.markdown(found, complete=False)
+    assert "| c5 |" in page and "HBM read rate" in page and "fast subset" in page
+    data = json.loads(json.dumps(report.as_json(found)))
+    assert data["tests"]["rows"] == 1 and data["calibration"]["rows"] == 1
+
+
+def test_order_is_judged_by_pairs_and_ties_are_left_out() -> None:
+    a, b = (
+        experiment.Published("s", name, "", "c", "k", "src", us, {}, {}) for name, us in (("a", 100.0), ("b", 110.0))
+    )
+
+    def outcome(row: experiment.Published, us: float) -> experiment.Outcome:
+        return experiment.Outcome(row, us, {}, 0.0, 1, 0.0)
+
+    assert report.misordered([outcome(a, 120.0), outcome(b, 100.0)]) == [("a", "b")]
+    assert report.misordered([outcome(a, 100.1), outcome(b, 100.0)]) == []
+    assert report.misordered([outcome(a, 90.0), outcome(b, 100.0)]) == []
