@@ -8,7 +8,7 @@
 namespace toprope {
 
 template <typename F, typename D, typename A, typename B>
-void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0, const AscendC::LocalTensor<B>& src1, const Lanes& lanes,
+TOPROPE_OUTLINE void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0, const AscendC::LocalTensor<B>& src1, const Lanes& lanes,
                    const AscendC::BinaryRepeatParams& p, Site site, Overlap overlap = Overlap::whole) {
     LaneOp<F, D, A, B>::call(op, site, lanes, f, overlap, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride), lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
                              lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride));

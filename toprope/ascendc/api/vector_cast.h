@@ -20,7 +20,7 @@ template <typename T, typename U> constexpr uint32_t cast_width() {
 }
 
 template <typename T, typename U>
-void vector_cast(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& src, AscendC::RoundMode mode, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
+TOPROPE_OUTLINE void vector_cast(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& src, AscendC::RoundMode mode, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
     constexpr uint32_t modes = cast_modes(dtype_of<U>, dtype_of<T>);
     static_assert(modes != 0, "Cast: this chip has no Cast between these element types (see `toprope api Cast`)");
     const Op& op = kScaledCast<T, U> ? kOpCastScaled : kOpCast;
@@ -39,7 +39,7 @@ template <typename T, typename U> constexpr AscendC::UnaryRepeatParams packed_ca
 
 // 16-bit integers to 8 bits: the 16 results of a source block fill one half of a destination block.
 template <bool isVecDeq, bool halfBlock, typename T>
-void vector_dequant(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<int16_t>& src, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
+TOPROPE_OUTLINE void vector_dequant(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<int16_t>& src, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
     const Op& op = isVecDeq ? kOpCastVectorDequant : kOpCastDequant;
     if (self->type == CoreType::aic) return;
     require_deq_scale(op, isVecDeq ? DeqKind::table : DeqKind::float_scale, isVecDeq ? "SetDeqScale(vdeq, vdeqInfo)" : "SetDeqScale(scale, offset, signMode)", site);

@@ -38,7 +38,7 @@ template <typename T> constexpr void require_comparable(AscendC::CMPMODE mode, c
 
 // dst is written without gaps whatever its strides say: one bit per lane, repeat after repeat.
 template <typename T, typename U>
-void compare_tensors(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes,
+TOPROPE_OUTLINE void compare_tensors(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes,
                      const AscendC::BinaryRepeatParams& p, Site site) {
     static_assert(is_one_of<U, int8_t, uint8_t>, "Compare: dst holds bits, as int8_t or uint8_t");
     require_comparable<T>(mode, kOpCompare, site);
@@ -47,7 +47,7 @@ void compare_tensors(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTen
                  {lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride), lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride)}, 2, compare_body, &context});
 }
 template <typename T, typename U>
-void compare_scalar(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, T scalar, AscendC::CMPMODE mode, const Lanes& lanes,
+TOPROPE_OUTLINE void compare_scalar(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, T scalar, AscendC::CMPMODE mode, const Lanes& lanes,
                     const AscendC::UnaryRepeatParams& p, Site site) {
     static_assert(is_one_of<U, int8_t, uint8_t>, "CompareScalar: dst holds bits, as uint8_t");
     require_comparable<T>(mode, kOpCompareScalar, site);
@@ -58,7 +58,7 @@ void compare_scalar(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTens
 
 // One repeat into CMPMASK; lanes that the mask leaves out keep their bits.
 template <typename T>
-void compare_to_mask(const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes, const AscendC::BinaryRepeatParams& p,
+TOPROPE_OUTLINE void compare_to_mask(const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes, const AscendC::BinaryRepeatParams& p,
                      Site site) {
     static_assert(is_one_of<T, half, float>, "Compare into the register: the element types are half and float");
     if (self->type == CoreType::aic || lanes.empty()) return;
@@ -80,7 +80,7 @@ void compare_to_mask(const AscendC::LocalTensor<T>& src0, const AscendC::LocalTe
 }
 
 // CMPMASK to or from the first 16 bytes of a tensor.
-template <typename T> void move_cmp_mask(const Op& op, const char* role, const AscendC::LocalTensor<T>& tensor, Mode mode, Site site) {
+template <typename T> TOPROPE_OUTLINE void move_cmp_mask(const Op& op, const char* role, const AscendC::LocalTensor<T>& tensor, Mode mode, Site site) {
     if (self->type == CoreType::aic || !require_vector_view(op, role, view_of(tensor), 16, 16, site)) return;
     Instr& instr = record(op, site, 1, static_cast<uint32_t>(dtype_of<T>));
     touch(instr, Space::ub, mode, tensor.address(), 16);

@@ -37,7 +37,7 @@ template <typename B> void fill_body(const void* context, void* dst, const void*
 }
 template <size_t element_bytes> void copy_body(const void*, void* dst, const void* const* src, size_t n, uint64_t) { std::memmove(dst, src[0], n * element_bytes); }
 
-template <typename T> void duplicate(const AscendC::LocalTensor<T>& dst, T value, const Lanes& lanes, uint32_t block_stride, uint32_t repeat_stride, Site site) {
+template <typename T> TOPROPE_OUTLINE void duplicate(const AscendC::LocalTensor<T>& dst, T value, const Lanes& lanes, uint32_t block_stride, uint32_t repeat_stride, Site site) {
     vector_call({kOpDuplicate, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, fill_body<Bits<T>>, &value});
 }
 
@@ -53,7 +53,7 @@ template <typename T> void progression_body(const void* context, void* dst, cons
     for (size_t i = 0; i < n; ++i) static_cast<T*>(dst)[i] = static_cast<T>(value(i));
 }
 template <typename T>
-void progression(const Op& op, const AscendC::LocalTensor<T>& dst, T first, T step, const Lanes& lanes, uint32_t block_stride, uint32_t repeat_stride, Site site) {
+TOPROPE_OUTLINE void progression(const Op& op, const AscendC::LocalTensor<T>& dst, T first, T step, const Lanes& lanes, uint32_t block_stride, uint32_t repeat_stride, Site site) {
     const Progression<T> context{first, step};
     vector_call({op, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, progression_body<T>, &context});
 }
@@ -69,13 +69,13 @@ template <typename T> Lanes copy_lanes(uint32_t repeats, Site site) {
     l.width = l.active = l.tail = count;
     return l;
 }
-template <typename T> void copy_strided(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& lanes, const AscendC::CopyRepeatParams& p, Site site) {
+template <typename T> TOPROPE_OUTLINE void copy_strided(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& lanes, const AscendC::CopyRepeatParams& p, Site site) {
     vector_call({kOpCopy, site, lanes, lane_operand("dst", dst, p.dstStride, p.dstRepeatSize), {lane_operand("src", src, p.srcStride, p.srcRepeatSize)}, 1, copy_body<sizeof(T)>,
                  nullptr});
 }
 
 // Eight elements per repeat, each into a block of its own.
-template <typename T> void broadcast_blocks(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats, const AscendC::BrcbRepeatParams& p, Site site) {
+template <typename T> TOPROPE_OUTLINE void broadcast_blocks(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats, const AscendC::BrcbRepeatParams& p, Site site) {
     if (self->type == CoreType::aic || repeats == 0) return;
     constexpr uint32_t per_block = kBlockBytes / sizeof(T);
     const uint32_t block_stride = p.dstBlkStride == 0 ? 1 : p.dstBlkStride;
@@ -120,7 +120,7 @@ template <typename T> void padding_body(const void* context, void* dst, const vo
     }
 }
 template <typename T>
-void vector_padding(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint8_t mode, bool from_right, const Lanes& lanes,
+TOPROPE_OUTLINE void vector_padding(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint8_t mode, bool from_right, const Lanes& lanes,
                     const AscendC::UnaryRepeatParams& p, Site site) {
     static_assert(__NPU_ARCH__ == 2002 || sizeof(T) == 0, "VectorPadding: this chip has no VectorPadding; it exists on 310P only");
     static_assert(is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float>, "VectorPadding: 16- and 32-bit integers, half and float");

@@ -2,13 +2,14 @@
 // With one element type each step rounds, so that fusing gains no accuracy (page 复合计算/概述); half into float rounds once, at the end.
 #pragma once
 
+#include "../core/cast.h"
 #include "vector_binary.h"
 #include "vector_unary.h"
 
 namespace toprope {
 
 template <typename F, typename D, typename S>
-void vector_ternary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src0, const AscendC::LocalTensor<S>& src1, const Lanes& lanes,
+TOPROPE_OUTLINE void vector_ternary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src0, const AscendC::LocalTensor<S>& src1, const Lanes& lanes,
                     const AscendC::BinaryRepeatParams& p, Site site) {
     const VectorOperand d = lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride);
     LaneOp<F, D, S, S, D>::call(op, site, lanes, f, Overlap::whole, d, lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
@@ -145,7 +146,7 @@ template <typename D, typename S> struct FnAxpy {
 };
 
 template <typename T, typename U>
-void axpy(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& src, U scalar, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
+TOPROPE_OUTLINE void axpy(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& src, U scalar, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
     static_assert(is_pair_of<T, U, void(half, half), void(float, float), void(float, half)>,
                   "Axpy: the element types are half, float, or half into float (see `toprope api Axpy`)");
     const VectorOperand d = lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride);
@@ -160,7 +161,10 @@ struct FnAddDeqRelu {
         return relu_lane(lane_round<half>(x * 7.62939453125e-06f * scale * 131072.0f));
     }
 };
-inline FnAddDeqRelu add_deq_relu() { return {half_to_float(static_cast<uint16_t>(self->registers[kRegDeqScale]))}; }
+inline FnAddDeqRelu add_deq_relu(Site site) {
+    if (self->type != CoreType::aic) require_deq_scale(kOpAddDeqRelu, DeqKind::half_scale, "SetDeqScale(half)", site);
+    return {half_to_float(static_cast<uint16_t>(self->registers[kRegDeqScale]))};
+}
 }  // namespace toprope
 
 namespace AscendC {
@@ -189,7 +193,7 @@ void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarV
 template <typename T = half, typename U = int32_t>
 void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const int32_t& count, toprope::Site site = toprope::Site::here()) {
     static_assert(toprope::is_pair_of<T, U, void(half, int32_t)>, "AddDeqRelu: the sources are int32_t and dst is half");
-    toprope::vector_binary(toprope::kOpAddDeqRelu, toprope::add_deq_relu(), dst, src0, src1, toprope::count_form(64, static_cast<uint32_t>(count)),
+    toprope::vector_binary(toprope::kOpAddDeqRelu, toprope::add_deq_relu(site), dst, src0, src1, toprope::count_form(64, static_cast<uint32_t>(count)),
                            toprope::packed_binary<half, int32_t, int32_t>(), site);
 }
 #define TOPROPE_ADD_DEQ_RELU(heading, T, U, Mask)                                                                                       \
@@ -197,7 +201,7 @@ void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const Loc
                             const uint32_t repeatTime, const BinaryRepeatParams& repeatParams,                                          \
                             toprope::Site site = toprope::Site::here()) {                                                               \
         static_assert(toprope::is_pair_of<T, U, void(half, int32_t)>, "AddDeqRelu: the sources are int32_t and dst is half");           \
-        toprope::vector_binary(toprope::kOpAddDeqRelu, toprope::add_deq_relu(), dst, src0, src1,                                        \
+        toprope::vector_binary(toprope::kOpAddDeqRelu, toprope::add_deq_relu(site), dst, src0, src1,                                        \
                                toprope::mask_form<isSetMask>(toprope::kOpAddDeqRelu, 64, mask, repeatTime, site), repeatParams, site);  \
     }
 #define TOPROPE_COMMA ,

@@ -30,7 +30,7 @@ template <typename T> SelectSource select_tensor(const AscendC::LocalTensor<T>& 
 }
 
 template <typename T, typename U>
-void select(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& selMask, const AscendC::LocalTensor<T>& src0, const SelectSource& src1, AscendC::SELMODE mode,
+TOPROPE_OUTLINE void select(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& selMask, const AscendC::LocalTensor<T>& src0, const SelectSource& src1, AscendC::SELMODE mode,
             const Lanes& lanes, const AscendC::BinaryRepeatParams& p, Site site) {
     require_selectable<T>();
     static_assert(is_one_of<U, uint8_t, uint16_t, uint32_t, uint64_t, int8_t>, "Select: selMask holds bits, as uint8_t, uint16_t, uint32_t or uint64_t");
@@ -57,7 +57,7 @@ inline uint32_t select_address() {
 
 // The forms that take their bits, scalar or address from CMPMASK and their lanes from the mask registers.
 template <typename T>
-void select_by_register(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::SELMODE mode, uint32_t repeats,
+TOPROPE_OUTLINE void select_by_register(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src0, const AscendC::LocalTensor<T>& src1, AscendC::SELMODE mode, uint32_t repeats,
                         const AscendC::BinaryRepeatParams& p, Site site) {
     require_selectable<T>();
     if (self->type == CoreType::aic) return;

@@ -8,7 +8,7 @@
 namespace toprope {
 
 template <typename F, typename D, typename S>
-void vector_unary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
+TOPROPE_OUTLINE void vector_unary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
     LaneOp<F, D, S>::call(op, site, lanes, f, Overlap::whole, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride), lane_operand("src", src, p.srcBlkStride, p.srcRepStride));
 }
 template <typename D, typename S> constexpr AscendC::UnaryRepeatParams packed_unary() {

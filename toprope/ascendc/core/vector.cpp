@@ -183,7 +183,7 @@ static Clash clash_of(const Layout& dst, const Layout& src, const Lanes& l) {
                 if (b < 8192 && written_by[b] != 0) return Clash::next_repeat;
         for (uint32_t i = 0; i < dn; ++i)
             for (uint32_t j = 0; j < sn; ++j)
-                if (d[i].begin < s[j].end && s[j].begin < d[i].end && !(i == j && d[i].begin == s[j].begin && d[i].end == s[j].end)) found = Clash::in_repeat;
+                if (d[i].begin < s[j].end && s[j].begin < d[i].end && !(i == j && dst.element_bits == src.element_bits && d[i].begin == s[j].begin)) found = Clash::in_repeat;
         for (uint32_t i = 0; i < dn; ++i)
             for (uint64_t b = d[i].begin / kBlockBytes; b <= (d[i].end - 1) / kBlockBytes; ++b)
                 if (b < 8192) written_by[b] = static_cast<uint16_t>(r + 1);

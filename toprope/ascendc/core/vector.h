@@ -231,10 +231,13 @@ void vector_call(const VectorCall& call);
 // A2/A3 run kernels in Inf/NaN mode unless SetSaturationFlag asks otherwise; 310P and 910 only know saturation.
 inline bool saturates() { return __NPU_ARCH__ != 2201 || self->registers[kRegSaturate] != 0; }
 
+// Keeps the set-up of an instruction out of every place that calls it: compiling a kernel would take several times as long.
+#define TOPROPE_OUTLINE __attribute__((noinline))
+
 // The usual instruction: dst = f(src...) with one functor call per lane.
 template <typename F, typename D, typename... S> struct LaneOp {
     template <typename... Sources>
-    static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst, const Sources&... src) {
+    TOPROPE_OUTLINE static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst, const Sources&... src) {
         vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, overlap, is_float16<D> && saturates()});
     }
 };
