@@ -15,7 +15,7 @@ def main(argv: list[str]) -> int:
     p.add_argument("--format", choices=("text", "json", "sarif", "mssanitizer"), default="text", help="output form")
     p.add_argument("--suppress", type=Path, metavar="FILE", help="suppression file (docs/sanitizer.md)")
     p.add_argument("--level", choices=("error", "warning", "advice"), default="warning", help="lowest severity shown")
-    options = p.parse_args(argv)
+    options = p.parse_intermixed_args(argv)
     prepared = prepare(options)
     return 0 if prepared is None else in_child(lambda: _check(prepared), options.time_limit)
 

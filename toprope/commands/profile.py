@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         help="Chrome/Perfetto trace (ui.perfetto.dev, chrome://tracing, MindStudio Insight)",
     )
     p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
-    options = p.parse_args(argv)
+    options = p.parse_intermixed_args(argv)
     prepared = prepare(options)
     return 0 if prepared is None else in_child(lambda: _profile(prepared), options.time_limit)
 

@@ -16,7 +16,7 @@ def main(argv: list[str]) -> int:
     p = parser("run", "Compile a kernel, run all blocks, compare, check, time.")
     p.add_argument("--save", type=Path, metavar="FOLDER", help="write the outputs there as .npy")
     p.add_argument("--verbose", action="store_true", help="every finding in full, also advice")
-    options = p.parse_args(argv)
+    options = p.parse_intermixed_args(argv)
     prepared = prepare(options)
     if prepared is None:
         return 0

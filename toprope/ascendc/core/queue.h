@@ -1,4 +1,4 @@
-// TPipe, TQue, TQueBind, TBuf, TBufPool: who owns on-chip memory and how buffers travel between pipes.
+// TPipe, TQue, TQueBind, TBuf: who owns on-chip memory and how buffers travel between pipes.
 // Rules: reference pages TPipe, TQue, TQueBind, TBuf, TBufPool; the summary is in docs/design/queues.md.
 #pragma once
 
@@ -92,6 +92,7 @@ public:
             cursor_ = (cursor_ + i + 1) % count_;
             settle_free_event(slot, site);
             slot.state = BufferState::occupied;
+            slot.allocated = site;
             record(kAllocTensor, site, slot.queue, slot.address);
             tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
             return;
@@ -152,6 +153,7 @@ public:
     void FreeAllEvent(toprope::Site site = toprope::Site::here()) {
         for (uint32_t i = 0; i < count_; ++i) settle_free_event(slots_[i], site);
     }
+    uint64_t GetBufferAddr(TBufHandle handle) const { return handle->address; }
     // For pools that users write: the queue's buffers are `num` slots from `first` on; each gets its place.
     void InitStartBufHandle(TBufHandle first, uint8_t num, uint32_t) { take_buffers(first, num); }
     template <typename Pool> void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len, toprope::Site site = toprope::Site::here()) {
@@ -417,7 +419,7 @@ private:
         settle(site);
         for (uint32_t i = 0; i < used_slots_; ++i)
             if (slots_[i].managed && slots_[i].state != toprope::BufferState::free)
-                toprope::warn("tensor-never-freed", site, &toprope::kFreeTensor, "a %s tensor is still %s at the end of the kernel: FreeTensor is missing",
+                toprope::warn("tensor-never-freed", slots_[i].allocated, &toprope::kAllocTensor, "the %s tensor allocated here is still %s at the end of the kernel: FreeTensor is missing",
                               toprope_position_name(slots_[i].position), toprope::kStateNames[static_cast<int>(slots_[i].state)]);
     }
     template <typename T> GlobalTensor<T> spill(int32_t offset, uint64_t bytes, toprope::Site site) const {
@@ -466,46 +468,5 @@ inline void TQueBind<source, target, depth, mask>::lower(int16_t& slot_event, in
     toprope::wait_flag(event, slot_id, site);
     GetTPipePtr()->ReleaseEventID(event, static_cast<TEventID>(slot_id));
 }
-
-// A part of on-chip memory with an allocator of its own.
-template <TPosition position, uint32_t bufIDSize = 4> class TBufPool {
-public:
-    static constexpr TPosition bufPosition = position;
-    template <class Queue> bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
-        return GetTPipePtr()->init_from(queue, num, len, carver_, site);
-    }
-    template <TPosition pos> bool InitBuffer(TBuf<pos>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
-        return GetTPipePtr()->init_from(buffer, 1, len, carver_, site);
-    }
-    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len, toprope::Site site = toprope::Site::here()) {
-        const uint32_t begin = carver_.next;
-        carver_.next += (len + 31) / 32 * 32;
-        require_room(begin, carver_.next, carver_.end, site);
-        pool.take_range({carver_.space, begin, carver_.next});
-        return true;
-    }
-    // Both pools use the same memory, one after the other.
-    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t len, Other& shared, toprope::Site site = toprope::Site::here()) {
-        toprope::Carver range = shared.range();
-        require_room(range.next, range.next + len, range.end, site);
-        range.end = range.next + (len + 31) / 32 * 32;
-        pool.take_range(range);
-        return true;
-    }
-    void Reset() { carver_.next = begin_; }
-    void take_range(toprope::Carver range) {
-        carver_ = range;
-        begin_ = range.next;
-    }
-    toprope::Carver range() const { return {carver_.space, begin_, carver_.end}; }
-
-private:
-    static void require_room(uint32_t begin, uint32_t end, uint32_t most, toprope::Site site) {
-        if (end > most)
-            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "InitBufPool: bytes [%u:%u] do not fit into the pool around it, which ends at %u", begin, end, most);
-    }
-    toprope::Carver carver_{toprope::Space::ub, 0, 0};
-    uint32_t begin_ = 0;
-};
 
 }  // namespace AscendC

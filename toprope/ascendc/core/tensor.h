@@ -18,6 +18,7 @@ struct BufferSlot {
     uint8_t user_tag = 0;
     int16_t enqueue_event = -1, enqueue_id = -1;  // forward event set by EnQue, waited for by DeQue
     int16_t free_event = -1, free_id = -1;        // backward event set by FreeTensor, waited for by AllocTensor
+    Site allocated = {"", 0};                     // the AllocTensor that gave it out last
 };
 
 inline constexpr Op kGetValue{"LocalTensor.GetValue", Pipe::s, Kind::scalar, "scalar_load"};
