@@ -49,6 +49,7 @@ class Case:
     arguments: tuple[str, ...]
     options: dict[str, str]
     text: str
+    own: bool  # compiled alone
 
     def __str__(self) -> str:
         return f"{self.page.stem}:{self.name}"
@@ -95,7 +96,7 @@ def cases(page: Path) -> list[Case]:
         name = options.pop("name", None) or _NAME.search(block)[1]  # type: ignore[index]
         arguments = tuple(a.strip() for a in run[2].split(",") if a.strip())
         source = PREAMBLE + "\n" + block if own else shared
-        out.append(Case(page, name, source, line, int(run[1]), arguments, options, block))
+        out.append(Case(page, name, source, line, int(run[1]), arguments, options, block, own))
     return out
 
 
