@@ -8,6 +8,7 @@ asset's standard passes (script pairs: generator, golden handed in as the result
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ from toprope.testing.suite import Suite
 
 MAX_ELEMENTS = 1 << 20
 TRIED_CASES = 3
+PARTS = ("scripts", "assets", "tasks")
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,7 @@ class Finding:
     reason: str = ""
 
 
-def survey(
-    root: Path, *, timeout_s: float = 60, parts: Sequence[str] = ("scripts", "assets", "tasks")
-) -> Iterator[Finding]:
+def survey(root: Path, *, timeout_s: float = 60, parts: Sequence[str] = PARTS) -> Iterator[Finding]:
     """Findings for everything below `root`, as they come."""
     if "scripts" in parts:
         for pair in scripts.find(root):
@@ -107,21 +107,29 @@ def _suite_finding(kind: str, folder: Path, read: Callable[[], Suite], timeout_s
     guessed = "_guess_" in suite.cases[0].name
     # An imposed shape that does not fit says nothing about the asset, so guesses get more tries than listed cases.
     ordered = list(suite.cases)[:40] if guessed else sorted(suite.cases, key=_cost)[:TRIED_CASES]
-    ran, tried, reason = 0, 0, ""
-    for case in ordered:
+    try:
+        tried, ran, reason = isolated(_try, suite, ordered, guessed, timeout_s=timeout_s)
+    except TestingError as error:
+        tried, ran, reason = len(ordered), 0, error.what
+    return Finding(kind, suite.name, str(folder), True, ran > 0, len(suite.cases), tried, ran, guessed, reason)
+
+
+def _try(suite: Suite, cases: Sequence[Case], first_only: bool) -> tuple[int, int, str]:
+    """How many cases were tried and ran, and the first failure; runs in a child, so that libraries load once per asset."""
+    tried, ran, reason = 0, 0, ""
+    for case in cases:
         if case.elements > MAX_ELEMENTS and tried:
             break
         tried += 1
         try:
-            isolated(self_check, suite, case, timeout_s=timeout_s)
+            self_check(suite, case)
             ran += 1
-            if guessed:
+            if first_only:
                 break
-        except TestingError as error:
-            reason = reason or f"{case.name}: {error.what}"
-    return Finding(
-        kind, suite.name, str(folder), True, ran > 0, len(suite.cases), tried, ran, guessed, "" if ran else reason
-    )
+        except Exception as error:  # whatever foreign code raises is that case's failure
+            text = error.what if isinstance(error, TestingError) else f"{type(error).__name__}: {error}"
+            reason = reason or f"{case.name}: {text}"[:400]
+    return tried, ran, "" if ran else reason
 
 
 def _cost(case: Case) -> tuple[bool, int]:
@@ -189,8 +197,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Survey folders and print totals; returns 0 unless a folder is missing."""
     parser = argparse.ArgumentParser(prog="python -m toprope.testing.survey", description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--only", choices=("scripts", "assets", "tasks"), action="append", help="survey only this part")
+    parser.add_argument("--only", choices=PARTS, action="append", help="survey only this part")
     parser.add_argument("--json", type=Path, help="write every finding to this file")
+    parser.add_argument(
+        "--preload", action="append", default=[], help="import this module once, before any child starts"
+    )
+    parser.add_argument("-v", dest="verbose", action="store_true", help="print every finding as it comes")
     parser.add_argument("--timeout", type=float, default=60, help="seconds per script or case (default 60)")
     arguments = parser.parse_args(argv)
     for folder in arguments.folders:
@@ -199,14 +211,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
     # One thread per library: children are forked, and a pool of threads does not survive a fork.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    _preload()
+    _preload(["torch", *arguments.preload])
     console = Console()
     everything: list[Finding] = []
     for folder in arguments.folders:
         start = time.monotonic()
-        found = list(
-            survey(folder, timeout_s=arguments.timeout, parts=arguments.only or ("scripts", "assets", "tasks"))
-        )
+        found = []
+        for finding in survey(folder, timeout_s=arguments.timeout, parts=arguments.only or PARTS):
+            found.append(finding)
+            if arguments.verbose:
+                print("ran" if finding.ran else "   ", finding.kind, finding.name, finding.reason, file=sys.stderr)
         everything += found
         _print(console, folder, found, tables(folder), time.monotonic() - start)
     if arguments.json:
@@ -214,15 +228,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _preload() -> None:
-    """Import torch once, before forking, if it is there."""
-    import importlib
-
-    try:
-        torch: Any = importlib.import_module("torch")
+def _preload(names: Sequence[str]) -> None:
+    """Import libraries that references use once, before forking, where they are installed."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            print(f"{name} is not installed: references that need it will be counted as not running", file=sys.stderr)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
         torch.set_num_threads(1)
-    except ImportError:
-        print("torch is not installed: references that need it will be counted as not running", file=sys.stderr)
 
 
 def _print(console: Console, folder: Path, found: Sequence[Finding], counted: dict[str, int], seconds: float) -> None:

@@ -5,7 +5,7 @@ Where a folder has a reference but no table, cases are made from the operator's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from toprope.testing.elements import Array
 from toprope.testing.errors import CaseError, FormatError
 from toprope.testing.golden import outputs_of, to_torch
 from toprope.testing.readers import ttk
-from toprope.testing.readers.opdef import AclnnParameter, OpDef, read_aclnn, read_opdef
+from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef, read_aclnn, read_opdef
 from toprope.testing.readers.testspec import Asset, index, positional_names
 from toprope.testing.standards import ALIASES
 from toprope.testing.suite import Suite
 
-GUESSED_SHAPES = ((4, 16), (2, 3, 8, 8), (16,), (2, 4, 16), (2, 3, 4, 8, 8), (1,))
+GUESSED_SHAPES = ((4, 16), (2, 3, 8, 8), (16,), (2, 4, 16), (2, 3, 4, 8, 8), (1,), (8, 4), (3, 3))
 
 
 def read(folder: Path) -> list[Suite]:
@@ -58,11 +58,17 @@ def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problem
             else positional_names(asset.file, asset.entry, asset.is_spec)
         )
         binder = _KernelBinder(asset, tuple(names))
-        if not cases and definition is not None:
-            cases = guessed_cases(name, definition)
+        if not cases:
+            cases = guessed_cases(name, definition or _guessed_definition(required_names(asset)))
         cases = [bind_names(case, names) for case in cases]
     else:
-        binder = _AclnnBinder(asset, read_aclnn(root).get(name, ()))
+        parameters = read_aclnn(root).get(name, ())
+        binder = _AclnnBinder(asset, parameters)
+        if not cases:
+            tensors = [p.name for p in parameters if p.kind in ("tensor", "tensors")] or required_names(asset)
+            lists = {p.name for p in parameters if p.kind == "tensors"}
+            values = {p.name: 1 for p in parameters if p.kind in ("scalar", "value")}
+            cases = guessed_cases(name, _guessed_definition(tensors, lists, values))
     standard = _standard_of(asset)
     chosen = [_with_standard(case, standard) for case in cases] if standard else list(cases)
     return Suite(name, asset.file, "testspec", chosen, binder.reference, None, binder.prepare, tuple(problems))
@@ -113,9 +119,23 @@ def _with_values(argument: Argument, value: Any) -> Argument:
     return replace(argument, fill=Fill("values", values=tuple(flat.tolist()))) if flat.size else argument
 
 
+def required_names(asset: Asset) -> list[str]:
+    """The positional parameters of a golden without a default: its tensors, as far as the source tells."""
+    return list(positional_names(asset.file, asset.entry, asset.is_spec, required_only=True))
+
+
+def _guessed_definition(
+    names: Sequence[str], lists: Collection[str] = (), attributes: Mapping[str, Any] | None = None
+) -> OpDef:
+    kinds = ("float16", "float")
+    inputs = tuple(DeclaredTensor(n, kinds, optional=False, dynamic=n in lists) for n in names)
+    return OpDef(inputs, (DeclaredTensor("", kinds, optional=False, dynamic=False),), dict(attributes or {}))
+
+
 def guessed_cases(name: str, definition: OpDef) -> list[Case]:
     """Small cases from an operator's definition: each element type combination once, all inputs of one shape."""
-    combinations = max((len(t.dtypes) for t in definition.inputs), default=0)
+    # Element types held in a C++ variable are unknown here; float32 is what nearly every operator takes.
+    combinations = max((len(t.dtypes) or 1 for t in definition.inputs), default=0)
     attrs = {k: v for k, v in definition.attributes.items() if v is not None}
     cases = []
     seen: set[tuple[str, ...]] = set()
@@ -190,7 +210,9 @@ class _AclnnBinder:
         for name in names:
             kind = kinds.get(name, "")
             if kind == "output":
-                break
+                # Result tensors exist on the device only; goldens accept None for them.
+                positional.append(None)
+                continue
             if name in attrs and (kind in ("scalar", "value", "") or not tensors):
                 positional.append(attrs.pop(name))
             elif kind == "scalar" and scalars:

@@ -14,7 +14,17 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _DECLARATION = re.compile(r"this->(Input|Output|Attr)\(\s*\"(\w+)\"\s*\)(.*?);", re.S)
 _CALL = re.compile(r"\.(\w+)\(\s*(\{.*?\}|[^()]*)\s*\)", re.S)
 _GETTER = re.compile(r"(aclnn\w+?)GetWorkspaceSize\s*\((.*?)\)\s*;", re.S)
-_ATTRIBUTE_CALLS = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool", "ListListInt")
+_ATTRIBUTE_CALLS: dict[str, Any] = {
+    "Int": 1,
+    "Float": 1.0,
+    "Bool": False,
+    "String": "",
+    "ListInt": [1],
+    "ListFloat": [1.0],
+    "ListBool": [False],
+    "ListListInt": [[1]],
+}
+"""How an OpDef gives an attribute its type and default, and the value that tests try where there is no default."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,7 @@ class DeclaredTensor:
 
 @dataclass(frozen=True)
 class OpDef:
-    """What an operator definition declares; attributes map to their defaults, None for a required one."""
+    """What an operator definition declares; attributes map to their defaults (see _ATTRIBUTE_CALLS), None for an unknown type."""
 
     inputs: tuple[DeclaredTensor, ...]
     outputs: tuple[DeclaredTensor, ...]
@@ -53,7 +63,7 @@ def read_opdef(path: Path) -> OpDef | None:
     for kind, name, chain in _DECLARATION.findall(text):
         calls = dict(_CALL.findall(chain))
         if kind == "Attr":
-            attributes[name] = next((_constant(calls[c]) for c in _ATTRIBUTE_CALLS if c in calls), None)
+            attributes[name] = _attribute(calls)
             continue
         listed: str = calls.get("DataType") or calls.get("DataTypeList") or ""
         words = re.findall(r"DT_(\w+)", listed)
@@ -64,6 +74,17 @@ def read_opdef(path: Path) -> OpDef | None:
     if not tensors["Output"]:
         return None
     return OpDef(tuple(tensors["Input"]), tuple(tensors["Output"]), attributes)
+
+
+def _attribute(calls: dict[str, str]) -> Any:
+    """The default of an attribute, in the shape of its type; the type's usual value for one without a default."""
+    for call, usual in _ATTRIBUTE_CALLS.items():
+        if call in calls:
+            value = _constant(calls[call])
+            if value is None:
+                return usual
+            return [value] if isinstance(usual, list) and not isinstance(value, list) else value
+    return None
 
 
 def _constant(text: str) -> Any:
@@ -100,7 +121,8 @@ def _aclnn_parameter(text: str) -> AclnnParameter:
     if "aclTensorList" in text:
         kind = "tensors"
     elif "aclTensor" in text:
-        kind = "tensor" if "const" in text else "output"
+        # In-place operators name the tensor they overwrite ...Ref, and it is an input all the same.
+        kind = "tensor" if "const" in text or name.endswith("Ref") else "output"
     elif "aclScalar" in text:
         kind = "scalar"
     else:

@@ -202,13 +202,21 @@ def _accepted(function: Callable[..., Any], pool: Mapping[str, Any]) -> dict[str
     return {k: v for k, v in pool.items() if k in parameters and k != "self"}
 
 
-def positional_names(file: Path, entry: str, is_spec: bool) -> Sequence[str]:
-    """Names of the positional parameters of a golden, read from the syntax tree; empty when it is no plain function."""
+def positional_names(file: Path, entry: str, is_spec: bool, *, required_only: bool = False) -> Sequence[str]:
+    """Names of the positional parameters of a golden, read from the syntax tree; empty when it is no plain function.
+
+    required_only  leave out those with a default
+    """
     for node in ast.walk(ast.parse(file.read_text(errors="replace"))):
         if isinstance(node, ast.ClassDef) and is_spec and node.name == entry:
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef) and inner.name == "golden":
-                    return [a.arg for a in (*inner.args.posonlyargs, *inner.args.args)]
+                    return _parameters(inner.args, required_only)
         if isinstance(node, ast.FunctionDef) and not is_spec and node.name == entry:
-            return [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+            return _parameters(node.args, required_only)
     return ()
+
+
+def _parameters(arguments: ast.arguments, required_only: bool) -> list[str]:
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    return names[: len(names) - len(arguments.defaults)] if required_only else names

@@ -33,6 +33,17 @@ _LITERAL = (
     *("tensor_view_shapes", "tensor_dtypes", "output_tensor_indexes", "scalar_dtypes", "scalar_data_ranges"),
 )
 
+_OLD_NAMES = {
+    "stc_inputs": "input_shapes",
+    "stc_ori_inputs": "input_ori_shapes",
+    "stc_outputs": "output_shapes",
+    "stc_ori_outputs": "output_ori_shapes",
+    "stc_input_dtypes": "input_dtypes",
+    "stc_input_formats": "input_formats",
+    "other_runtime_params": "attributes",
+}
+"""Columns of tables from before static and dynamic shapes shared one set."""
+
 KERNEL_COLUMNS = (
     "testcase_name",
     "op_name",
@@ -70,6 +81,7 @@ def read(path: Path) -> tuple[list[Case], list[str]]:
 
 def case_from_row(row: Mapping[str, str], where: str = "") -> Case:
     """One case from one row; cells are Python literals in text form."""
+    row = {_OLD_NAMES.get(key, key): value for key, value in row.items() if key}
     cells = {key: _cell(key, value, where) for key, value in row.items() if key and value not in (None, "")}
     name = str(cells.get(_NAMES, "")) or where
     if "op_name" in cells and "api_name" not in cells:
