@@ -2,7 +2,8 @@
 #include "add_tiling_data.h"
 #include "kernel_operator.h"
 
-template <typename T> class KernelAdd {
+template <typename T>
+class KernelAdd {
 public:
     __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, GM_ADDR z, const AddTilingData& tiling) {
         const uint32_t begin = tiling.coreLength * AscendC::GetBlockIdx();

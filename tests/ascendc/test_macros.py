@@ -16,6 +16,8 @@ KERNELS = r"""
 #include "ascendc/host_api/tiling/template_argument.h"
 #include "utils/std/tuple.h"
 #include "basic_api/kernel_basic_intf.h"
+#include "kernel_tiling/kernel_tiling.h"
+struct WithVendorStruct { TCubeTiling cube; SoftMaxTiling softmax; uint32_t last; };
 struct Inner { uint32_t a; float b; };
 struct TilingData { uint64_t total; Inner inner; int32_t list[3]; };
 struct OtherTiling { uint32_t only; };
@@ -62,6 +64,10 @@ extern "C" __global__ __aicore__ void numbers(GM_ADDR out) {
     auto pair = Std::make_tuple(DTYPE_X(2), 3);
     put<double>(out, {chosen, cube, vector, double(sizeof(DTYPE_X)), double(IsSameType<DTYPE_X, half>::value), double(Std::get<1>(pair)), double(Std::min(4, 5)),
                       double(AlignUp(33, 32)), double(DivCeil(33, 32)), double(Std::is_same_v<int, int>)});
+}
+extern "C" __global__ __aicore__ void vendor(GM_ADDR out, GM_ADDR tiling) {
+    GET_TILING_DATA_WITH_STRUCT(WithVendorStruct, t, tiling);
+    put<double>(out, {double(sizeof(TCubeTiling)), double(t.cube.usedCoreNum), double(t.softmax.srcM), double(t.last)});
 }
 extern "C" __global__ __aicore__ void list(GM_ADDR out, GM_ADDR a, GM_ADDR b, GM_ADDR descriptor) {
     ListTensorDesc all((__gm__ void*)descriptor);
@@ -127,6 +133,14 @@ def test_numbers_types_and_core_conditions() -> None:
     out = np.zeros(10)
     module().numbers[1](out)
     assert out.tolist() == [1, 0, 2, 2, 1, 3, 4, ceil_to(33, 32), ceil_to(33, 32) // 32, 1]
+
+
+def test_the_vendors_tiling_structs_nest() -> None:
+    out = np.zeros(4)
+    words = np.zeros(50 + 16 + 1, np.uint32)
+    words[[0, 50, 66]] = 24, 7, 9
+    module().vendor[1](out, words.tobytes())
+    assert out.tolist() == [50 * 4, 24, 7, 9]
 
 
 def test_lists_of_tensors() -> None:

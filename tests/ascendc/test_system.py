@@ -93,6 +93,21 @@ extern "C" __global__ __aicore__ void queue_sync(GM_ADDR x) {
     wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID1);
     pipe_barrier(PIPE_ALL);
 }
+extern "C" __global__ __aicore__ void fills(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t n) {
+    TPipe pipe;
+    TBuf<> most;
+    pipe.InitBuffer(most, 190 * 1024);  // leaves 2 KiB: several pieces
+    auto ag = gm<float>(a);
+    auto cg = gm<int64_t>(c);
+    InitGlobalMemory(ag, n, 1.5f);
+    InitOutput<int8_t>(gm<int8_t>(b), n, -3);
+    InitGlobalMemory(cg, n, int64_t(0));
+}
+extern "C" __global__ __aicore__ void fills_wrong(GM_ADDR c) {
+    TPipe pipe;
+    auto cg = gm<int64_t>(c);
+    InitGlobalMemory(cg, 4, int64_t(1));
+}
 extern "C" __global__ __aicore__ void initial(GM_ADDR x) {
     SetAtomicAdd<half>();
     SetPadValue(half(3));
@@ -199,6 +214,15 @@ def test_the_other_spellings_of_flags_pair_up() -> None:
         "wait_flag",
         "barrier",
     ]
+
+
+def test_gm_is_filled_to_the_element() -> None:
+    a, b, c = np.zeros(2001, np.float32), np.zeros(2001, np.int8), np.ones(2001, np.int64)
+    run = vector().fills[1](a, b, c, 2000)
+    assert not run.trace.reports
+    for array, value, rest in ((a, 1.5, 0), (b, -3, 0), (c, 0, 1)):
+        assert (array[:2000] == value).all() and array[2000] == rest
+    assert [r.code for r in vector().fills_wrong[1](np.zeros(8, np.int64)).trace.reports] == ["fill-value-64-bit"]
 
 
 def test_initial_state_has_no_atomics() -> None:

@@ -26,7 +26,8 @@ inline void give_turn(Site site) {
     wait_until(ready, &given, "its next turn", site);
 }
 
-template <typename T> void clean_line(const AscendC::GlobalTensor<T>& dst, bool entire, Site site) {
+template <typename T>
+void clean_line(const AscendC::GlobalTensor<T>& dst, bool entire, Site site) {
     if (entire) {
         record(kOpDcci, site, 0, 0);
     } else {
@@ -42,20 +43,26 @@ template <typename T> void clean_line(const AscendC::GlobalTensor<T>& dst, bool 
 
 namespace AscendC {
 
-//: DataCacheCleanAndInvalid | writes the data cache's changes to GM and reads anew next time, one 64-byte line or all | any | A2 A3 310P | 缓存控制/DataCacheCleanAndInvalid.md
-template <typename T, CacheLine entireType, DcciDst dcciDst> void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
+//: DataCacheCleanAndInvalid | writes the data cache's changes to GM and reads anew next time, one 64-byte line or all | any | A2 A3 310P |
+//: 缓存控制/DataCacheCleanAndInvalid.md
+template <typename T, CacheLine entireType, DcciDst dcciDst>
+void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
     toprope::clean_line(dst, entireType == CacheLine::ENTIRE_DATA_CACHE, site);
 }
-template <typename T, CacheLine entireType, DcciDst dcciDst> void DataCacheCleanAndInvalid(const LocalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
+template <typename T, CacheLine entireType, DcciDst dcciDst>
+void DataCacheCleanAndInvalid(const LocalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
     (void)dst;
     toprope::record(toprope::kOpDcci, site, entireType == CacheLine::ENTIRE_DATA_CACHE ? 0 : 1, 0);
 }
-template <typename T, CacheLine entireType> void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
+template <typename T, CacheLine entireType>
+void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
     toprope::clean_line(dst, entireType == CacheLine::ENTIRE_DATA_CACHE, site);
 }
 
-//: DataCachePreload | loads one 64-byte line of GM into the data cache ahead of use; cacheOffset in bytes | uint64 | A2 A3 310P | 缓存控制/DataCachePreload.md
-template <typename T> void DataCachePreload(const GlobalTensor<uint64_t>& src, const T cacheOffset, toprope::Site site = toprope::Site::here()) {
+//: DataCachePreload | loads one 64-byte line of GM into the data cache ahead of use; cacheOffset in bytes | uint64 | A2 A3 310P |
+//: 缓存控制/DataCachePreload.md
+template <typename T>
+void DataCachePreload(const GlobalTensor<uint64_t>& src, const T cacheOffset, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     static_assert(is_one_of<T, int16_t, int64_t>, "DataCachePreload: cacheOffset is int16_t or int64_t");
     const uint64_t device = gm_address(reinterpret_cast<const uint8_t*>(src.pointer()) + cacheOffset, 1, kOpDcachePreload, site, false);
@@ -66,7 +73,8 @@ inline void ICachePreLoad(const int64_t preFetchLen, toprope::Site site = toprop
     using namespace toprope;
     const int64_t most = self->type == CoreType::aiv ? 8 : 16;  // caches of 16 and 32 KiB
     if (__NPU_ARCH__ == 2201 && (preFetchLen < 0 || preFetchLen >= most))
-        report("field-overflow", site, &kOpIcachePreload, "ICachePreLoad: preFetchLen = %lld is outside its range [0, %lld]", static_cast<long long>(preFetchLen), static_cast<long long>(most - 1));
+        report("field-overflow", site, &kOpIcachePreload, "ICachePreLoad: preFetchLen = %lld is outside its range [0, %lld]",
+               static_cast<long long>(preFetchLen), static_cast<long long>(most - 1));
     record(kOpIcachePreload, site, static_cast<uint32_t>(preFetchLen), 0);
 }
 //: GetICachePreloadStatus | 0: an ICachePreLoad is always done here | any | A2 A3 | 缓存控制/GetICachePreloadStatus(ISASI).md
@@ -74,8 +82,10 @@ inline int64_t GetICachePreloadStatus() { return 0; }
 //: PRELOAD | loads instructions ahead of use | any | A2 A3 | 缓存控制/ICachePreLoad(ISASI).md
 inline void PRELOAD(int64_t preFetchLen, toprope::Site site = toprope::Site::here()) { ICachePreLoad(preFetchLen, site); }
 
-//: ReadGmByPassDCache | reads a scalar from GM without the data cache | integers of 8 to 64 bits | A2 A3 | 标量计算/ReadGmByPassDCache(ISASI).md
-template <typename T> T ReadGmByPassDCache(T* addr, toprope::Site site = toprope::Site::here()) {
+//: ReadGmByPassDCache | reads a scalar from GM without the data cache | integers of 8 to 64 bits | A2 A3 |
+//: 标量计算/ReadGmByPassDCache(ISASI).md
+template <typename T>
+T ReadGmByPassDCache(T* addr, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     static_assert(std::is_integral_v<T>, "ReadGmByPassDCache reads integers");
     const uint64_t device = gm_address(addr, sizeof(T), kOpReadGm, site, false);
@@ -84,8 +94,10 @@ template <typename T> T ReadGmByPassDCache(T* addr, toprope::Site site = toprope
     touch(record(kOpReadGm, site, 1, static_cast<uint32_t>(dtype_of<T>)), Space::gm, Mode::read, device, sizeof(T));
     return *addr;
 }
-//: WriteGmByPassDCache | writes a scalar to GM without the data cache | integers of 8 to 64 bits | A2 A3 | 标量计算/WriteGmByPassDCache(ISASI).md
-template <typename T> void WriteGmByPassDCache(T* addr, T value, toprope::Site site = toprope::Site::here()) {
+//: WriteGmByPassDCache | writes a scalar to GM without the data cache | integers of 8 to 64 bits | A2 A3 |
+//: 标量计算/WriteGmByPassDCache(ISASI).md
+template <typename T>
+void WriteGmByPassDCache(T* addr, T value, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     static_assert(std::is_integral_v<T>, "WriteGmByPassDCache writes integers");
     const uint64_t device = gm_address(addr, sizeof(T), kOpWriteGm, site, true);
@@ -97,7 +109,8 @@ template <typename T> void WriteGmByPassDCache(T* addr, T value, toprope::Site s
 }  // namespace AscendC
 
 // The built-in spelling: a line of GM, or everything.
-template <typename T> void dcci(T* address, cache_line_t line, dcci_dst_t = CACHELINE_ALL, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void dcci(T* address, cache_line_t line, dcci_dst_t = CACHELINE_ALL, toprope::Site site = toprope::Site::here()) {
     AscendC::GlobalTensor<T> tensor;
     tensor.SetGlobalBuffer(address);
     toprope::clean_line(tensor, line == ENTIRE_DATA_CACHE, site);

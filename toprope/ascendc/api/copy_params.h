@@ -7,10 +7,12 @@
 namespace toprope {
 
 // A register field of type T (uint8_t, uint16_t, uint32_t) that converts from any integer.
-template <typename T> struct Field {
+template <typename T>
+struct Field {
     int64_t meant;
     Field() = default;
-    template <typename V, typename = std::enable_if_t<std::is_convertible_v<V, int64_t>>> constexpr Field(V value) : meant(static_cast<int64_t>(value)) {}
+    template <typename V, typename = std::enable_if_t<std::is_convertible_v<V, int64_t>>>
+    constexpr Field(V value) : meant(static_cast<int64_t>(value)) {}
     constexpr operator T() const { return static_cast<T>(meant); }
     Field& operator+=(int64_t v) { return *this = meant + v; }
     Field& operator-=(int64_t v) { return *this = meant - v; }
@@ -26,11 +28,12 @@ struct FieldRange {
 };
 
 // Reports every field outside its range; the copy goes on with what the hardware's field holds.
-template <size_t N> void require_fields(const Op& op, const FieldRange (&fields)[N], Site site) {
+template <size_t N>
+void require_fields(const Op& op, const FieldRange (&fields)[N], Site site) {
     for (const FieldRange& f : fields)
         if (TOPROPE_UNLIKELY(f.meant < f.least || f.meant > f.most))
-            report("field-overflow", site, &op, "%s: %s = %lld is outside its range [%lld, %lld]", op.name, f.name, static_cast<long long>(f.meant),
-                   static_cast<long long>(f.least), static_cast<long long>(f.most));
+            report("field-overflow", site, &op, "%s: %s = %lld is outside its range [%lld, %lld]", op.name, f.name,
+                   static_cast<long long>(f.meant), static_cast<long long>(f.least), static_cast<long long>(f.most));
 }
 
 inline constexpr int64_t kMaxBlockCount = 4095, kMax16 = 65535, kMax32 = 0xffffffffll, kMaxBlockLenBytes = 2097151;
@@ -55,7 +58,8 @@ struct DataCopyParams {
         U16Field dstStride;
     };
     constexpr DataCopyParams() {}
-    constexpr DataCopyParams(U16Field count, U16Field len, U16Field src, U16Field dst) : blockCount(count), blockLen(len), srcGap(src), dstGap(dst) {}
+    constexpr DataCopyParams(U16Field count, U16Field len, U16Field src, U16Field dst)
+        : blockCount(count), blockLen(len), srcGap(src), dstGap(dst) {}
 };
 
 // Units: blockLen and the stride on the GM side in bytes, the stride on the on-chip side in 32-byte blocks.
@@ -77,7 +81,8 @@ struct DataCopyPadParams {
         : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
 };
 
-template <typename T> struct DataCopyPadExtParams {
+template <typename T>
+struct DataCopyPadExtParams {
     bool isPad = false;
     toprope::Field<uint8_t> leftPadding = 0, rightPadding = 0;
     T paddingValue{};
@@ -90,18 +95,33 @@ template <typename T> struct DataCopyPadExtParams {
 enum class PaddingMode : uint8_t { Normal = 0, Compact };
 
 struct Nd2NzParams {
-    U16Field ndNum = 0, nValue = 0, dValue = 0, srcNdMatrixStride = 0, srcDValue = 0, dstNzC0Stride = 0, dstNzNStride = 0, dstNzMatrixStride = 0;
+    U16Field ndNum = 0, nValue = 0, dValue = 0, srcNdMatrixStride = 0, srcDValue = 0, dstNzC0Stride = 0, dstNzNStride = 0,
+             dstNzMatrixStride = 0;
     constexpr Nd2NzParams() {}
-    constexpr Nd2NzParams(U16Field nd_num, U16Field n, U16Field d, U16Field src_matrix, U16Field src_d, U16Field dst_c0, U16Field dst_n, U16Field dst_matrix)
-        : ndNum(nd_num), nValue(n), dValue(d), srcNdMatrixStride(src_matrix), srcDValue(src_d), dstNzC0Stride(dst_c0), dstNzNStride(dst_n),
+    constexpr Nd2NzParams(U16Field nd_num, U16Field n, U16Field d, U16Field src_matrix, U16Field src_d, U16Field dst_c0, U16Field dst_n,
+                          U16Field dst_matrix)
+        : ndNum(nd_num),
+          nValue(n),
+          dValue(d),
+          srcNdMatrixStride(src_matrix),
+          srcDValue(src_d),
+          dstNzC0Stride(dst_c0),
+          dstNzNStride(dst_n),
           dstNzMatrixStride(dst_matrix) {}
 };
 
 struct Nz2NdParamsFull {
     U16Field ndNum = 1, nValue = 0, dValue = 0, srcNdMatrixStride = 1, srcNStride = 0, dstDStride = 0, dstNdMatrixStride = 1;
     constexpr Nz2NdParamsFull() {}
-    constexpr Nz2NdParamsFull(U16Field nd_num, U16Field n, U16Field d, U16Field src_matrix, U16Field src_n, U16Field dst_d, U16Field dst_matrix)
-        : ndNum(nd_num), nValue(n), dValue(d), srcNdMatrixStride(src_matrix), srcNStride(src_n), dstDStride(dst_d), dstNdMatrixStride(dst_matrix) {}
+    constexpr Nz2NdParamsFull(U16Field nd_num, U16Field n, U16Field d, U16Field src_matrix, U16Field src_n, U16Field dst_d,
+                              U16Field dst_matrix)
+        : ndNum(nd_num),
+          nValue(n),
+          dValue(d),
+          srcNdMatrixStride(src_matrix),
+          srcNStride(src_n),
+          dstDStride(dst_d),
+          dstNdMatrixStride(dst_matrix) {}
 };
 
 struct SliceInfo {
@@ -111,7 +131,13 @@ struct SliceInfo {
         : startIndex(start), endIndex(end), stride(gap), burstLen(burst), shapeValue(shape) {}
 };
 
-enum class BlockMode : uint8_t { BLOCK_MODE_NORMAL = 0, BLOCK_MODE_MATRIX, BLOCK_MODE_VECTOR, BLOCK_MODE_SMALL_CHANNEL, BLOCK_MODE_DEPTHWISE };
+enum class BlockMode : uint8_t {
+    BLOCK_MODE_NORMAL = 0,
+    BLOCK_MODE_MATRIX,
+    BLOCK_MODE_VECTOR,
+    BLOCK_MODE_SMALL_CHANNEL,
+    BLOCK_MODE_DEPTHWISE
+};
 enum class DeqScale : uint8_t { DEQ_NONE = 0, DEQ, VDEQ, DEQ8, VDEQ8, DEQ16, VDEQ16 };
 enum pad_t { PAD_NONE = 0, PAD_MODE1, PAD_MODE2, PAD_MODE3, PAD_MODE4, PAD_MODE5, PAD_MODE6, PAD_MODE7, PAD_MODE8 };
 
@@ -125,8 +151,16 @@ struct DataCopyEnhancedParams {
     pad_t padMode = pad_t::PAD_NONE;
     uint64_t padValue = 0;
     constexpr DataCopyEnhancedParams() {}
-    constexpr DataCopyEnhancedParams(BlockMode mode, DeqScale scale, uint64_t value, uint64_t address, uint8_t store_mode, bool relu, pad_t pad, uint64_t pad_value)
-        : blockMode(mode), deqScale(scale), deqValue(value), deqTensorAddr(address), sidStoreMode(store_mode), isRelu(relu), padMode(pad), padValue(pad_value) {}
+    constexpr DataCopyEnhancedParams(BlockMode mode, DeqScale scale, uint64_t value, uint64_t address, uint8_t store_mode, bool relu,
+                                     pad_t pad, uint64_t pad_value)
+        : blockMode(mode),
+          deqScale(scale),
+          deqValue(value),
+          deqTensorAddr(address),
+          sidStoreMode(store_mode),
+          isRelu(relu),
+          padMode(pad),
+          padValue(pad_value) {}
 };
 
 }  // namespace AscendC

@@ -17,24 +17,31 @@ enum CopyForm : uint32_t { kFormPlain = 0, kFormPad = 1, kFormNd2Nz = 2, kFormNz
 enum class Path : uint8_t { gm_ub, ub_gm, gm_l1, l1_gm, ub_ub, ub_l1, l1_ub, l1_bias, l1_fixbuf, none };
 
 inline constexpr Op kCopyOps[] = {
-    {"DataCopy", Pipe::mte2, Kind::copy, "gm_to_ub"}, {"DataCopy", Pipe::mte3, Kind::copy, "ub_to_gm"},
-    {"DataCopy", Pipe::mte2, Kind::copy, "gm_to_l1"}, {"DataCopy", Pipe::mte3, Kind::copy, "l1_to_gm"},
-    {"DataCopy", Pipe::v, Kind::copy, "ub_to_ub"},    {"DataCopy", Pipe::mte3, Kind::copy, "ub_to_l1"},
-    {"DataCopy", Pipe::mte1, Kind::copy, "l1_to_ub"}, {"DataCopy", Pipe::mte1, Kind::copy, "l1_to_bias"},
+    {"DataCopy", Pipe::mte2, Kind::copy, "gm_to_ub"},    {"DataCopy", Pipe::mte3, Kind::copy, "ub_to_gm"},
+    {"DataCopy", Pipe::mte2, Kind::copy, "gm_to_l1"},    {"DataCopy", Pipe::mte3, Kind::copy, "l1_to_gm"},
+    {"DataCopy", Pipe::v, Kind::copy, "ub_to_ub"},       {"DataCopy", Pipe::mte3, Kind::copy, "ub_to_l1"},
+    {"DataCopy", Pipe::mte1, Kind::copy, "l1_to_ub"},    {"DataCopy", Pipe::mte1, Kind::copy, "l1_to_bias"},
     {"DataCopy", Pipe::fix, Kind::copy, "l1_to_fixbuf"},
 };
 inline constexpr Op kPadOps[] = {{"DataCopyPad", Pipe::mte2, Kind::copy, "gm_to_ub"}, {"DataCopyPad", Pipe::mte3, Kind::copy, "ub_to_gm"}};
-inline constexpr Op kNd2NzOps[] = {{"DataCopy(ND2NZ)", Pipe::mte2, Kind::copy, "gm_to_ub_nd2nz"}, {"DataCopy(ND2NZ)", Pipe::mte2, Kind::copy, "gm_to_l1_nd2nz"},
+inline constexpr Op kNd2NzOps[] = {{"DataCopy(ND2NZ)", Pipe::mte2, Kind::copy, "gm_to_ub_nd2nz"},
+                                   {"DataCopy(ND2NZ)", Pipe::mte2, Kind::copy, "gm_to_l1_nd2nz"},
                                    {"DataCopy(ND2NZ)", Pipe::mte3, Kind::copy, "ub_to_l1"}};
 inline constexpr Op kNz2NdOp{"DataCopy(NZ2ND)", Pipe::mte3, Kind::copy, "ub_to_gm_nz2nd"};
 
 constexpr Path path_of(Space from, Space to) {
     switch (from) {
-        case Space::gm: return to == Space::ub ? Path::gm_ub : (to == Space::l1 ? Path::gm_l1 : Path::none);
-        case Space::ub: return to == Space::gm ? Path::ub_gm : (to == Space::ub ? Path::ub_ub : (to == Space::l1 ? Path::ub_l1 : Path::none));
+        case Space::gm:
+            return to == Space::ub ? Path::gm_ub : (to == Space::l1 ? Path::gm_l1 : Path::none);
+        case Space::ub:
+            return to == Space::gm ? Path::ub_gm : (to == Space::ub ? Path::ub_ub : (to == Space::l1 ? Path::ub_l1 : Path::none));
         case Space::l1:
-            return to == Space::gm ? Path::l1_gm : (to == Space::ub ? Path::l1_ub : (to == Space::bias ? Path::l1_bias : (to == Space::fixbuf ? Path::l1_fixbuf : Path::none)));
-        default: return Path::none;
+            return to == Space::gm
+                       ? Path::l1_gm
+                       : (to == Space::ub ? Path::l1_ub
+                                          : (to == Space::bias ? Path::l1_bias : (to == Space::fixbuf ? Path::l1_fixbuf : Path::none)));
+        default:
+            return Path::none;
     }
 }
 
@@ -42,29 +49,42 @@ constexpr Path path_of(Space from, Space to) {
 constexpr bool chip_has(Path path) {
     constexpr bool split = __NPU_ARCH__ == 2201;
     switch (path) {
-        case Path::none: return false;
+        case Path::none:
+            return false;
         case Path::l1_gm:
         case Path::l1_bias:
-        case Path::l1_fixbuf: return split;
-        case Path::l1_ub: return !split;
-        default: return true;
+        case Path::l1_fixbuf:
+            return split;
+        case Path::l1_ub:
+            return !split;
+        default:
+            return true;
     }
 }
 
 constexpr uint32_t copy_alignment(Space space) {
-    return space == Space::gm ? 1 : (space == Space::bias || space == Space::l0c ? 64 : (space == Space::fixbuf ? 128 : (space == Space::l0a || space == Space::l0b ? 512 : 32)));
+    return space == Space::gm ? 1
+                              : (space == Space::bias || space == Space::l0c
+                                     ? 64
+                                     : (space == Space::fixbuf ? 128 : (space == Space::l0a || space == Space::l0b ? 512 : 32)));
 }
 
-template <typename T> Space end_space(const AscendC::LocalTensor<T>& t) { return t.space(); }
-template <typename T> Space end_space(const AscendC::GlobalTensor<T>&) { return Space::gm; }
+template <typename T>
+Space end_space(const AscendC::LocalTensor<T>& t) {
+    return t.space();
+}
+template <typename T>
+Space end_space(const AscendC::GlobalTensor<T>&) {
+    return Space::gm;
+}
 
 // The path of a copy, or `none`: after a report if the chip has no such path, silently if this core lacks the memories
 // (the other core type of the chip does the work).
 inline Path route(Space from, Space to, const char* what, Site site) {
     const Path path = path_of(from, to);
     if (TOPROPE_UNLIKELY(!chip_has(path))) {
-        report("no-such-path", site, nullptr, "%s from %s to %s: this chip (__NPU_ARCH__ %d) has no such path", what, kSpaceNames[static_cast<int>(from)],
-               kSpaceNames[static_cast<int>(to)], __NPU_ARCH__);
+        report("no-such-path", site, nullptr, "%s from %s to %s: this chip (__NPU_ARCH__ %d) has no such path", what,
+               kSpaceNames[static_cast<int>(from)], kSpaceNames[static_cast<int>(to)], __NPU_ARCH__);
         return Path::none;
     }
     if (from != Space::gm && self->bytes[static_cast<int>(from)] == 0) return Path::none;
@@ -83,7 +103,8 @@ struct CopyEnd {
 inline uint8_t* neighbour_l1() {
     for (uint32_t i = 0; i < core_count(); ++i) {
         Core* core = core_at(i);
-        if (core->block == self->block && core->type == CoreType::aic) return core->fiber != nullptr ? core->memory[static_cast<int>(Space::l1)] : nullptr;
+        if (core->block == self->block && core->type == CoreType::aic)
+            return core->fiber != nullptr ? core->memory[static_cast<int>(Space::l1)] : nullptr;
     }
     return nullptr;
 }
@@ -95,7 +116,8 @@ bool open_end(CopyEnd& end, const Op& op, const char* role, const AscendC::Local
     if (TOPROPE_UNLIKELY(end.space == Space::l1 && self->type == CoreType::aiv)) {
         uint8_t* l1 = neighbour_l1();
         if (l1 == nullptr) {
-            report("no-such-path", site, &op, "%s from UB to L1: no cube core runs beside this vector core, so there is no L1 to write to", op.name);
+            report("no-such-path", site, &op, "%s from UB to L1: no cube core runs beside this vector core, so there is no L1 to write to",
+                   op.name);
             return false;
         }
         end.host = l1 + t.address();
@@ -137,8 +159,9 @@ inline void move_bytes(const CopyEnd& dst, uint64_t dst_offset, const uint8_t* f
 
 inline void warn_atomic_type(const Op& op, Dtype dtype, Space to, Site site) {
     if (TOPROPE_UNLIKELY(to == Space::gm && self->atomic != AtomicOp::none && self->atomic_type != dtype))
-        warn("atomic-type-mismatch", site, &op, "%s writes %s, but the atomic mode is set for %s: the hardware combines the bytes as %s", op.name,
-             kDtypeNames[static_cast<int>(dtype)], kDtypeNames[static_cast<int>(self->atomic_type)], kDtypeNames[static_cast<int>(self->atomic_type)]);
+        warn("atomic-type-mismatch", site, &op, "%s writes %s, but the atomic mode is set for %s: the hardware combines the bytes as %s",
+             op.name, kDtypeNames[static_cast<int>(dtype)], kDtypeNames[static_cast<int>(self->atomic_type)],
+             kDtypeNames[static_cast<int>(self->atomic_type)]);
 }
 
 // The whole of a plain strided copy: require, record, run.
@@ -147,7 +170,9 @@ void copy_rows(const Op& op, const Dst& dst, const Src& src, const CopyRows& row
     if (rows.count == 0 || rows.bytes == 0) return;  // documented as an empty operation
     CopyEnd d, s;
     // & rather than &&: one call reports the mistakes of both ends.
-    if (!(open_end(d, op, "dst", dst, rows.span(rows.dst_step), true, site) & open_end(s, op, "src", src, rows.span(rows.src_step), false, site))) return;
+    if (!(open_end(d, op, "dst", dst, rows.span(rows.dst_step), true, site) &
+          open_end(s, op, "src", src, rows.span(rows.src_step), false, site)))
+        return;
     warn_atomic_type(op, dtype_of<T>, d.space, site);
     Instr& instr = record(op, site, static_cast<uint32_t>(rows.count), copy_arg(dtype_of<T>, d, s, form));
     touch_rows(instr, s, Mode::read, 0, rows.bytes, rows.count, rows.src_step);

@@ -1,5 +1,5 @@
-// Synchronisation between cores. A waiting core gives its turn to the others; if none can go on, the deadlock report tells what it waits for
-// and who has not done their part. Pages: 同步控制/核间同步/*.md.
+// Synchronisation between cores. A waiting core gives its turn to the others; if none can go on, the deadlock report tells what it waits
+// for and who has not done their part. Pages: 同步控制/核间同步/*.md.
 #pragma once
 
 #include "registers.h"
@@ -21,7 +21,9 @@ inline constexpr uint32_t kSoftAllFlag = 16, kFirstSlotFlag = 32, kSlotFlags = 2
 
 inline const char* core_type_name(CoreType type) { return type == CoreType::aic ? "AIC" : (type == CoreType::aiv ? "AIV" : "core"); }
 // The number GetBlockIdx gives on that core.
-inline uint32_t block_index_of(const Core& core) { return core.type == CoreType::aiv ? core.block * launch_info.ratio + core.sub : core.block; }
+inline uint32_t block_index_of(const Core& core) {
+    return core.type == CoreType::aiv ? core.block * launch_info.ratio + core.sub : core.block;
+}
 
 // ---- flags in hardware ---------------------------------------------------------------------------------------------------
 
@@ -37,11 +39,13 @@ inline bool released_by(const Core& core, const Core& reporter, uint32_t mode) {
 
 inline void cross_core_set(uint32_t mode, Pipe pipe, uint32_t flag, Site site) {
     if (flag >= kCrossFlags) {
-        report("cross-flag-id-out-of-range", site, &kCrossSet, "CrossCoreSetFlag: flag %u, but flags go from 0 to 15; the hardware uses the low four bits, %u", flag, flag % kCrossFlags);
+        report("cross-flag-id-out-of-range", site, &kCrossSet,
+               "CrossCoreSetFlag: flag %u, but flags go from 0 to 15; the hardware uses the low four bits, %u", flag, flag % kCrossFlags);
         flag %= kCrossFlags;
     }
     if (pipe == Pipe::s || pipe == Pipe::all)
-        report("cross-flag-pipe", site, &kCrossSet, "CrossCoreSetFlag on pipe %s: it must be one of V, M, MTE1, MTE2, MTE3, FIX", kPipeNames[static_cast<int>(pipe)]);
+        report("cross-flag-pipe", site, &kCrossSet, "CrossCoreSetFlag on pipe %s: it must be one of V, M, MTE1, MTE2, MTE3, FIX",
+               kPipeNames[static_cast<int>(pipe)]);
     record(kCrossSet, pipe, site, mode << 8 | flag, mode);
     ++self->cross_reported[mode][flag];
     for (uint32_t i = 0; i < core_count(); ++i)
@@ -62,9 +66,11 @@ struct CrossWait {
 };
 
 inline void describe_cross_wait(CrossWait& w) {
-    int used = std::snprintf(w.text, sizeof w.text, "flag %u (CrossCoreWaitFlag on %s %u)", w.flag, core_type_name(w.core->type), block_index_of(*w.core));
+    int used = std::snprintf(w.text, sizeof w.text, "flag %u (CrossCoreWaitFlag on %s %u)", w.flag, core_type_name(w.core->type),
+                             block_index_of(*w.core));
     const auto append = [&](auto... arguments) {
-        if (used >= 0 && used < static_cast<int>(sizeof w.text)) used += std::snprintf(w.text + used, sizeof w.text - static_cast<size_t>(used), arguments...);
+        if (used >= 0 && used < static_cast<int>(sizeof w.text))
+            used += std::snprintf(w.text + used, sizeof w.text - static_cast<size_t>(used), arguments...);
     };
     // A set that is not complete names its missing cores; without any, nobody has set the flag.
     for (uint32_t mode = 0; mode < kCrossModes; ++mode)
@@ -82,7 +88,8 @@ inline void describe_cross_wait(CrossWait& w) {
 
 inline void cross_core_wait(uint32_t flag, Site site) {
     if (flag >= kCrossFlags) {
-        report("cross-flag-id-out-of-range", site, &kCrossWait, "CrossCoreWaitFlag: flag %u, but flags go from 0 to 15; the hardware uses the low four bits, %u", flag, flag % kCrossFlags);
+        report("cross-flag-id-out-of-range", site, &kCrossWait,
+               "CrossCoreWaitFlag: flag %u, but flags go from 0 to 15; the hardware uses the low four bits, %u", flag, flag % kCrossFlags);
         flag %= kCrossFlags;
     }
     CrossWait w{self, flag, {}};
@@ -123,7 +130,8 @@ inline void wait_slots(SlotWait w, Site site) {
         auto& wait = *static_cast<SlotWait*>(argument);
         for (uint32_t i = 0; i < wait.slots; ++i)
             if (!wait.holds(i)) {
-                std::snprintf(wait.text, sizeof wait.text, "%s on AIV %u: slot %u of the workspace is %d, it must become %d", wait.caller, wait.who, i, wait.first[i * 8], wait.value);
+                std::snprintf(wait.text, sizeof wait.text, "%s on AIV %u: slot %u of the workspace is %d, it must become %d", wait.caller,
+                              wait.who, i, wait.first[i * 8], wait.value);
                 return false;
             }
         return true;
@@ -131,7 +139,10 @@ inline void wait_slots(SlotWait w, Site site) {
     wait_until(ready, &w, w.text, site);
 }
 
-template <typename T> bool require_sync_buffer(const Op& op, const AscendC::LocalTensor<T>& ub, uint64_t bytes, Site site) { return require_operand(op, "ubWorkspace", ub, bytes, kBlockBytes, site); }
+template <typename T>
+bool require_sync_buffer(const Op& op, const AscendC::LocalTensor<T>& ub, uint64_t bytes, Site site) {
+    return require_operand(op, "ubWorkspace", ub, bytes, kBlockBytes, site);
+}
 
 inline uint32_t slot_flag(uint32_t slot) { return kFirstSlotFlag + slot % kSlotFlags; }
 inline bool has_vector_unit() { return self->type != CoreType::aic; }
@@ -140,25 +151,35 @@ inline bool has_vector_unit() { return self->type != CoreType::aic; }
 
 namespace AscendC {
 
-//: CrossCoreSetFlag | reports to the other cores of its group that a pipe's earlier instructions are done | any | A2 A3 | 同步控制/核间同步/CrossCoreSetFlag(ISASI).md
-template <uint8_t modeId, pipe_t pipe> void CrossCoreSetFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    static_assert(__NPU_ARCH__ == 2201 || modeId > 255, "CrossCoreSetFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
+//: CrossCoreSetFlag | reports to the other cores of its group that a pipe's earlier instructions are done | any | A2 A3 |
+//: 同步控制/核间同步/CrossCoreSetFlag(ISASI).md
+template <uint8_t modeId, pipe_t pipe>
+void CrossCoreSetFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
+    static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
+                  "CrossCoreSetFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
     static_assert(modeId <= 2, "CrossCoreSetFlag: this chip has modes 0, 1 and 2");
     toprope::cross_core_set(modeId, toprope::pipe_of(pipe), flagId, site);
 }
-//: CrossCoreWaitFlag | holds the core back until its group has reported, and counts the flag down | any | A2 A3 | 同步控制/核间同步/CrossCoreWaitFlag(ISASI).md
-template <uint8_t modeId = 0, pipe_t pipe = PIPE_S> void CrossCoreWaitFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    static_assert(__NPU_ARCH__ == 2201 || modeId > 255, "CrossCoreWaitFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
+//: CrossCoreWaitFlag | holds the core back until its group has reported, and counts the flag down | any | A2 A3 |
+//: 同步控制/核间同步/CrossCoreWaitFlag(ISASI).md
+template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
+void CrossCoreWaitFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
+    static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
+                  "CrossCoreWaitFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
     toprope::cross_core_wait(flagId, site);
 }
 
-struct SyncAllConfig { pipe_t triggerPipe, waitPipe; };
+struct SyncAllConfig {
+    pipe_t triggerPipe, waitPipe;
+};
 inline constexpr SyncAllConfig DEFAULT_SYNC_ALL_CONFIG = {PIPE_ALL, PIPE_ALL};
 
 //: SyncAll | waits until all vector cores, or all cores, have come to this point | any | A2 A3 310P 910 | 同步控制/核间同步/SyncAll.md
-template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_CONFIG> void SyncAll(toprope::Site site = toprope::Site::here()) {
+template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_CONFIG>
+void SyncAll(toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
-    static_assert(__NPU_ARCH__ == 2201 || (isAIVOnly && !isAIVOnly), "SyncAll without a workspace needs hardware flags, which this chip does not have");
+    static_assert(__NPU_ARCH__ == 2201 || (isAIVOnly && !isAIVOnly),
+                  "SyncAll without a workspace needs hardware flags, which this chip does not have");
     constexpr uint32_t all_aic = 11, to_aic = 12, to_aiv = 13, all_aiv = 14;  // the numbers the page reserves
     const Pipe trigger = isAIVOnly && config.triggerPipe != PIPE_ALL ? pipe_of(config.triggerPipe) : Pipe::mte3;
     if (!isAIVOnly || config.triggerPipe == PIPE_ALL) toprope::pipe_barrier(Pipe::all, site);
@@ -178,17 +199,22 @@ template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_
 }
 // Through GM: every core counts its own slot up and waits until the slots of all have reached its count.
 template <bool isAIVOnly = true>
-void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, const int32_t usedCores = 0, toprope::Site site = toprope::Site::here()) {
+void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, const int32_t usedCores = 0,
+             toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
-    const uint32_t all = launch_info.blocks * launch_info.ratio, cores = usedCores > 0 ? static_cast<uint32_t>(usedCores) : all, me = block_index_of(*self);
+    const uint32_t all = launch_info.blocks * launch_info.ratio, cores = usedCores > 0 ? static_cast<uint32_t>(usedCores) : all,
+                   me = block_index_of(*self);
     if (cores > all) report("too-many-cores", site, &kSoftSet, "SyncAll for %u cores, but the launch has %u", cores, all);
     toprope::pipe_barrier(Pipe::all, site);
     int32_t* first = sync_slot(gmWorkspace, 0, kSoftSet, site);
     int32_t* mine = sync_slot(gmWorkspace, me, kSoftSet, site);
-    if (!require_sync_buffer(kSoftSet, ubWorkspace, uint64_t{cores} * kSlotBytes, site) || first == nullptr || mine == nullptr || sync_slot(gmWorkspace, cores - 1, kSoftSet, site) == nullptr) return;
+    if (!require_sync_buffer(kSoftSet, ubWorkspace, uint64_t{cores} * kSlotBytes, site) || first == nullptr || mine == nullptr ||
+        sync_slot(gmWorkspace, cores - 1, kSoftSet, site) == nullptr)
+        return;
     if (special_register(kRegSoftSyncs)++ == 0 && *mine != 0)
-        report("sync-workspace-not-zero", site, &kSoftSet, "SyncAll: slot %u of the workspace holds %d before the first SyncAll; all slots must start at 0", me, *mine);
+        report("sync-workspace-not-zero", site, &kSoftSet,
+               "SyncAll: slot %u of the workspace holds %d before the first SyncAll; all slots must start at 0", me, *mine);
     ++*mine;
     record(kSoftSet, site, kSoftAllFlag, 0);
     wait_slots({first, cores, *mine, true, "SyncAll", me, {}}, site);
@@ -197,10 +223,12 @@ void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t
 
 //: IBSet | marks one slot of a workspace in GM for a core that waits with IBWait | int32 | A2 A3 310P 910 | 同步控制/核间同步/IBSet.md
 template <bool isAIVOnly = true>
-void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx, int32_t eventID, toprope::Site site = toprope::Site::here()) {
+void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx, int32_t eventID,
+           toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
-    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2), slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
+    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2),
+                   slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
     int32_t* at = sync_slot(gmWorkspace, slot, kSoftSet, site);
     if (!require_sync_buffer(kSoftSet, ubWorkspace, kSlotBytes, site) || at == nullptr) return;
     toprope::pipe_barrier(Pipe::all, site);
@@ -210,10 +238,12 @@ void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&
 }
 //: IBWait | waits for the mark that another core sets with IBSet, and takes it | int32 | A2 A3 310P 910 | 同步控制/核间同步/IBWait.md
 template <bool isAIVOnly = true>
-void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx, int32_t eventID, toprope::Site site = toprope::Site::here()) {
+void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx, int32_t eventID,
+            toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
-    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2), slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
+    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2),
+                   slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
     int32_t* at = sync_slot(gmWorkspace, slot, kSoftWait, site);
     if (!require_sync_buffer(kSoftWait, ubWorkspace, kSlotBytes, site) || at == nullptr) return;
     toprope::pipe_barrier(Pipe::all, site);
@@ -222,29 +252,37 @@ void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>
     record(kSoftWait, site, slot_flag(slot), 0);
 }
 
-//: InitDetermineComputeWorkspace | prepares the workspace of WaitPreBlock and NotifyNextBlock | int32 | A2 A3 310P | 同步控制/核间同步/InitDetermineComputeWorkspace.md
-inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace, toprope::Site site = toprope::Site::here()) {
+//: InitDetermineComputeWorkspace | prepares the workspace of WaitPreBlock and NotifyNextBlock | int32 | A2 A3 310P |
+//: 同步控制/核间同步/InitDetermineComputeWorkspace.md
+inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
+                                          toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
     const uint32_t cores = launch_info.blocks * launch_info.ratio, me = block_index_of(*self);
     int32_t* first = sync_slot(gmWorkspace, 0, kSoftSet, site);
-    if (!require_sync_buffer(kSoftSet, ubWorkspace, cores * kSlotBytes + kSlotBytes, site) || first == nullptr || sync_slot(gmWorkspace, cores - 1, kSoftSet, site) == nullptr) return;
+    if (!require_sync_buffer(kSoftSet, ubWorkspace, cores * kSlotBytes + kSlotBytes, site) || first == nullptr ||
+        sync_slot(gmWorkspace, cores - 1, kSoftSet, site) == nullptr)
+        return;
     const uint64_t round = ++special_register(kRegOrderedInits);
     if (me == 0) {
         for (uint32_t i = 0; i < cores; ++i) first[i * 8] = i == 0 ? 1 : 0;
         record(kSoftSet, site, kSlotMode << 8 | slot_flag(0), 0);
         return;
     }
-    struct Wait { uint64_t round; } w{round};
+    struct Wait {
+        uint64_t round;
+    } w{round};
     const auto ready = [](void* argument) {  // core 0 fills the workspace for all
         for (uint32_t i = 0; i < core_count(); ++i)
-            if (core_at(i)->type != CoreType::aic && block_index_of(*core_at(i)) == 0) return core_at(i)->registers[kRegOrderedInits] >= static_cast<Wait*>(argument)->round;
+            if (core_at(i)->type != CoreType::aic && block_index_of(*core_at(i)) == 0)
+                return core_at(i)->registers[kRegOrderedInits] >= static_cast<Wait*>(argument)->round;
         return true;
     };
     wait_until(ready, &w, "InitDetermineComputeWorkspace of core 0", site);
 }
 //: WaitPreBlock | waits until the core before this one has passed NotifyNextBlock | int32 | A2 A3 310P | 同步控制/核间同步/WaitPreBlock.md
-inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace, toprope::Site site = toprope::Site::here()) {
+inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
+                         toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
     const uint32_t me = block_index_of(*self);
@@ -254,8 +292,10 @@ inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t
     wait_slots({mine, 1, 1, false, "WaitPreBlock", me, {}}, site);
     record(kSoftWait, site, slot_flag(me), 0);
 }
-//: NotifyNextBlock | lets the next core pass WaitPreBlock; the last core lets the first one pass | int32 | A2 A3 310P | 同步控制/核间同步/NotifyNextBlock.md
-inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace, toprope::Site site = toprope::Site::here()) {
+//: NotifyNextBlock | lets the next core pass WaitPreBlock; the last core lets the first one pass | int32 | A2 A3 310P |
+//: 同步控制/核间同步/NotifyNextBlock.md
+inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
+                            toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
     const uint32_t cores = launch_info.blocks * launch_info.ratio, me = block_index_of(*self), next = (me + 1) % cores;
@@ -269,4 +309,3 @@ inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int3
 }
 
 }  // namespace AscendC
-

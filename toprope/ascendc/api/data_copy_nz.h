@@ -9,44 +9,66 @@ namespace toprope {
 inline constexpr uint32_t kMostMatrixAccesses = 100;  // an instruction has at most 255 ranges; beyond, one covering range
 
 // rows x row_bytes, row_step apart, repeated `matrices` times. A single level is written as one range.
-inline void touch_matrix(Instr& instr, const CopyEnd& end, Mode mode, uint64_t offset, uint64_t row_bytes, uint64_t rows, uint64_t row_step, uint64_t matrices,
-                         uint64_t matrix_step) {
+inline void touch_matrix(Instr& instr, const CopyEnd& end, Mode mode, uint64_t offset, uint64_t row_bytes, uint64_t rows, uint64_t row_step,
+                         uint64_t matrices, uint64_t matrix_step) {
     if (!end.traced) return;
-    if (rows == 1 || matrices == 1) return touch_rows(instr, end, mode, offset, row_bytes, rows * matrices, rows == 1 ? matrix_step : row_step);
+    if (rows == 1 || matrices == 1)
+        return touch_rows(instr, end, mode, offset, row_bytes, rows * matrices, rows == 1 ? matrix_step : row_step);
     touch(instr, end.space, mode, end.address + offset, row_bytes, rows, static_cast<int64_t>(row_step), true);
     touch(instr, end.space, mode, 0, 0, matrices, static_cast<int64_t>(matrix_step));
 }
 
 // An NZ matrix is `blocks` columns of 32-byte pieces, one piece per row.
-struct NzShape { uint64_t matrices, rows, blocks, row_step, block_step, matrix_step; };
+struct NzShape {
+    uint64_t matrices, rows, blocks, row_step, block_step, matrix_step;
+};
 inline uint64_t nz_span(const NzShape& z) {
     return (z.matrices - 1) * z.matrix_step + (z.blocks - 1) * z.block_step + (z.rows - 1) * z.row_step + kBlockBytes;
 }
 inline void touch_nz(Instr& instr, const CopyEnd& end, Mode mode, const NzShape& z) {
     if (!end.traced) return;
     if (z.blocks * z.matrices > kMostMatrixAccesses) return touch(instr, end.space, mode, end.address, nz_span(z), 1, 0, false, true);
-    if (z.matrices == 1 || z.blocks == 1) return touch_matrix(instr, end, mode, 0, kBlockBytes, z.rows, z.row_step, z.matrices == 1 ? z.blocks : z.matrices, z.matrices == 1 ? z.block_step : z.matrix_step);
-    for (uint64_t m = 0; m < z.matrices; ++m) touch_matrix(instr, end, mode, m * z.matrix_step, kBlockBytes, z.rows, z.row_step, z.blocks, z.block_step);
+    if (z.matrices == 1 || z.blocks == 1)
+        return touch_matrix(instr, end, mode, 0, kBlockBytes, z.rows, z.row_step, z.matrices == 1 ? z.blocks : z.matrices,
+                            z.matrices == 1 ? z.block_step : z.matrix_step);
+    for (uint64_t m = 0; m < z.matrices; ++m)
+        touch_matrix(instr, end, mode, m * z.matrix_step, kBlockBytes, z.rows, z.row_step, z.blocks, z.block_step);
 }
 
-template <typename T, typename Src> void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const AscendC::Nd2NzParams& p, Site site) {
+template <typename T, typename Src>
+void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const AscendC::Nd2NzParams& p, Site site) {
     static_assert(sizeof(T) <= 4, "DataCopy ND2NZ: this chip has it for elements of 1, 2 and 4 bytes");
     const Path path = route(end_space(src), dst.space(), "DataCopy(ND2NZ)", site);
     if (path == Path::none) return;
     if (path != Path::gm_ub && path != Path::gm_l1 && path != Path::ub_l1) {
-        report("no-such-path", site, nullptr, "DataCopy(ND2NZ) goes from GM to UB, from GM to L1 and from UB to L1, not to %s", kSpaceNames[static_cast<int>(dst.space())]);
+        report("no-such-path", site, nullptr, "DataCopy(ND2NZ) goes from GM to UB, from GM to L1 and from UB to L1, not to %s",
+               kSpaceNames[static_cast<int>(dst.space())]);
         return;
     }
     const Op& op = kNd2NzOps[path == Path::gm_ub ? 0 : (path == Path::gm_l1 ? 1 : 2)];
-    require_fields(op, {{"ndNum", p.ndNum.meant, 0, kMaxBlockCount}, {"nValue", p.nValue.meant, 0, 16384}, {"dValue", p.dValue.meant, 0, kMax16},
-                        {"srcNdMatrixStride", p.srcNdMatrixStride.meant, 0, kMax16}, {"srcDValue", p.srcDValue.meant, 1, kMax16}, {"dstNzC0Stride", p.dstNzC0Stride.meant, 1, 16384},
-                        {"dstNzNStride", p.dstNzNStride.meant, 1, 16384}, {"dstNzMatrixStride", p.dstNzMatrixStride.meant, 0, kMax16}}, site);
+    require_fields(op,
+                   {{"ndNum", p.ndNum.meant, 0, kMaxBlockCount},
+                    {"nValue", p.nValue.meant, 0, 16384},
+                    {"dValue", p.dValue.meant, 0, kMax16},
+                    {"srcNdMatrixStride", p.srcNdMatrixStride.meant, 0, kMax16},
+                    {"srcDValue", p.srcDValue.meant, 1, kMax16},
+                    {"dstNzC0Stride", p.dstNzC0Stride.meant, 1, 16384},
+                    {"dstNzNStride", p.dstNzNStride.meant, 1, 16384},
+                    {"dstNzMatrixStride", p.dstNzMatrixStride.meant, 0, kMax16}},
+                   site);
     const uint64_t matrices = p.ndNum, rows = p.nValue, row_bytes = bytes_of<T>(p.dValue);
     if (matrices == 0 || rows == 0 || row_bytes == 0) return;
     const uint64_t src_row = bytes_of<T>(p.srcDValue), src_matrix = bytes_of<T>(p.srcNdMatrixStride);
-    const NzShape z{matrices, rows, (row_bytes + kBlockBytes - 1) / kBlockBytes, uint64_t{p.dstNzNStride} * kBlockBytes, uint64_t{p.dstNzC0Stride} * kBlockBytes, bytes_of<T>(p.dstNzMatrixStride)};
+    const NzShape z{matrices,
+                    rows,
+                    (row_bytes + kBlockBytes - 1) / kBlockBytes,
+                    uint64_t{p.dstNzNStride} * kBlockBytes,
+                    uint64_t{p.dstNzC0Stride} * kBlockBytes,
+                    bytes_of<T>(p.dstNzMatrixStride)};
     CopyEnd d, s;
-    if (!(open_end(d, op, "dst", dst, nz_span(z), true, site) & open_end(s, op, "src", src, (matrices - 1) * src_matrix + (rows - 1) * src_row + row_bytes, false, site))) return;
+    if (!(open_end(d, op, "dst", dst, nz_span(z), true, site) &
+          open_end(s, op, "src", src, (matrices - 1) * src_matrix + (rows - 1) * src_row + row_bytes, false, site)))
+        return;
     Instr& instr = record(op, site, static_cast<uint32_t>(matrices * rows), copy_arg(dtype_of<T>, d, s, kFormNd2Nz));
     touch_matrix(instr, s, Mode::read, 0, row_bytes, rows, src_row, matrices, src_matrix);
     touch_nz(instr, d, Mode::write, z);
@@ -64,23 +86,35 @@ template <typename T, typename Src> void copy_nd2nz(const AscendC::LocalTensor<T
 }
 
 // The fractal of the source is 16 elements wide for every element type.
-template <typename T> void copy_nz2nd(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::Nz2NdParamsFull& p, Site site) {
+template <typename T>
+void copy_nz2nd(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::Nz2NdParamsFull& p, Site site) {
     static_assert(sizeof(T) == 2 || sizeof(T) == 4, "DataCopy NZ2ND: this chip has it for elements of 2 and 4 bytes");
     if (route(src.space(), Space::gm, "DataCopy(NZ2ND)", site) != Path::ub_gm) return;
     const Op& op = kNz2NdOp;
-    require_fields(op, {{"ndNum", p.ndNum.meant, 0, kMaxBlockCount}, {"nValue", p.nValue.meant, 0, 8192}, {"dValue", p.dValue.meant, 0, 8192}, {"srcNdMatrixStride", p.srcNdMatrixStride.meant, 0, 512},
-                        {"srcNStride", p.srcNStride.meant, 0, 4096}, {"dstDStride", p.dstDStride.meant, 1, kMax16}, {"dstNdMatrixStride", p.dstNdMatrixStride.meant, 0, kMax16}}, site);
+    require_fields(op,
+                   {{"ndNum", p.ndNum.meant, 0, kMaxBlockCount},
+                    {"nValue", p.nValue.meant, 0, 8192},
+                    {"dValue", p.dValue.meant, 0, 8192},
+                    {"srcNdMatrixStride", p.srcNdMatrixStride.meant, 0, 512},
+                    {"srcNStride", p.srcNStride.meant, 0, 4096},
+                    {"dstDStride", p.dstDStride.meant, 1, kMax16},
+                    {"dstNdMatrixStride", p.dstNdMatrixStride.meant, 0, kMax16}},
+                   site);
     const uint64_t matrices = p.ndNum, rows = p.nValue, columns = p.dValue;
     if (matrices == 0 || rows == 0 || columns == 0) return;
     if (columns % 16 != 0) {
-        report("unaligned-length", site, &op, "%s: dValue = %llu must be a multiple of 16", op.name, static_cast<unsigned long long>(columns));
+        report("unaligned-length", site, &op, "%s: dValue = %llu must be a multiple of 16", op.name,
+               static_cast<unsigned long long>(columns));
         return;
     }
     constexpr uint64_t piece = 16 * sizeof(T);
-    const uint64_t blocks = columns / 16, block_step = p.srcNStride * piece, matrix_step = p.srcNdMatrixStride * 16 * piece, dst_row = p.dstDStride * sizeof(T), dst_matrix = p.dstNdMatrixStride * sizeof(T);
+    const uint64_t blocks = columns / 16, block_step = p.srcNStride * piece, matrix_step = p.srcNdMatrixStride * 16 * piece,
+                   dst_row = p.dstDStride * sizeof(T), dst_matrix = p.dstNdMatrixStride * sizeof(T);
     const uint64_t src_span = (matrices - 1) * matrix_step + (blocks - 1) * block_step + rows * piece;
     CopyEnd d, s;
-    if (!(open_end(d, op, "dst", dst, (matrices - 1) * dst_matrix + (rows - 1) * dst_row + columns * sizeof(T), true, site) & open_end(s, op, "src", src, src_span, false, site))) return;
+    if (!(open_end(d, op, "dst", dst, (matrices - 1) * dst_matrix + (rows - 1) * dst_row + columns * sizeof(T), true, site) &
+          open_end(s, op, "src", src, src_span, false, site)))
+        return;
     warn_atomic_type(op, dtype_of<T>, d.space, site);
     Instr& instr = record(op, site, static_cast<uint32_t>(matrices * rows), copy_arg(dtype_of<T>, d, s, kFormNz2Nd));
     touch_matrix(instr, s, Mode::read, 0, rows * piece, blocks, block_step, matrices, matrix_step);
@@ -96,13 +130,19 @@ template <typename T> void copy_nz2nd(const AscendC::GlobalTensor<T>& dst, const
 
 namespace AscendC {
 
-template <typename T> void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& intriParams, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& intriParams,
+              toprope::Site site = toprope::Site::here()) {
     toprope::copy_nd2nz(dst, src, intriParams, site);
 }
-template <typename T> void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& intriParams, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& intriParams,
+              toprope::Site site = toprope::Site::here()) {
     toprope::copy_nd2nz(dst, src, intriParams, site);
 }
-template <typename T> void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2NdParamsFull& intriParams, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2NdParamsFull& intriParams,
+              toprope::Site site = toprope::Site::here()) {
     toprope::copy_nz2nd(dst, src, intriParams, site);
 }
 

@@ -20,8 +20,12 @@ struct Padding {
     bool defined() const { return valued || left + right == 0; }
 };
 
-template <typename T, typename V> Padding padding_of(const Op& op, bool is_pad, int64_t left, int64_t right, V value, Site site) {
-    require_fields(op, {{"leftPadding in bytes", left * static_cast<int64_t>(sizeof(T)), 0, kBlockBytes}, {"rightPadding in bytes", right * static_cast<int64_t>(sizeof(T)), 0, kBlockBytes}}, site);
+template <typename T, typename V>
+Padding padding_of(const Op& op, bool is_pad, int64_t left, int64_t right, V value, Site site) {
+    require_fields(op,
+                   {{"leftPadding in bytes", left * static_cast<int64_t>(sizeof(T)), 0, kBlockBytes},
+                    {"rightPadding in bytes", right * static_cast<int64_t>(sizeof(T)), 0, kBlockBytes}},
+                   site);
     Padding p;
     p.left = static_cast<uint8_t>(left) * sizeof(T);
     p.right = static_cast<uint8_t>(right) * sizeof(T);
@@ -43,23 +47,29 @@ template <typename T, typename V> Padding padding_of(const Op& op, bool is_pad, 
     return p;
 }
 
-template <uint32_t element_bytes> void fill_elements(uint8_t* to, uint64_t bytes, const uint8_t* value) {
+template <uint32_t element_bytes>
+void fill_elements(uint8_t* to, uint64_t bytes, const uint8_t* value) {
     for (uint64_t i = 0; i + element_bytes <= bytes; i += element_bytes) std::memcpy(to + i, value, element_bytes);
 }
 
 template <typename T>
-void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor<T>& src, uint64_t count, uint64_t bytes, uint64_t src_gap_bytes, uint64_t dst_gap_blocks,
-                 const Padding& pad, Site site) {
+void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor<T>& src, uint64_t count, uint64_t bytes,
+                 uint64_t src_gap_bytes, uint64_t dst_gap_blocks, const Padding& pad, Site site) {
     const Op& op = kPadOps[0];
     if (count == 0 || bytes == 0) return;
-    const uint64_t filled = whole_blocks(pad.left + bytes + pad.right), dst_step = filled + dst_gap_blocks * kBlockBytes, src_step = bytes + src_gap_bytes;
+    const uint64_t filled = whole_blocks(pad.left + bytes + pad.right), dst_step = filled + dst_gap_blocks * kBlockBytes,
+                   src_step = bytes + src_gap_bytes;
     CopyEnd d, s;
-    if (!(open_end(d, op, "dst", dst, (count - 1) * dst_step + filled, true, site) & open_end(s, op, "src", src, (count - 1) * src_step + bytes, false, site))) return;
+    if (!(open_end(d, op, "dst", dst, (count - 1) * dst_step + filled, true, site) &
+          open_end(s, op, "src", src, (count - 1) * src_step + bytes, false, site)))
+        return;
     Instr& instr = record(op, site, static_cast<uint32_t>(count), copy_arg(dtype_of<T>, d, s, kFormPad));
     touch_rows(instr, s, Mode::read, 0, bytes, count, src_step);
     // Undefined padding is not counted as written, so that reading it later is found.
-    if (pad.defined()) touch_rows(instr, d, Mode::write, 0, filled, count, dst_step);
-    else touch_rows(instr, d, Mode::write, pad.left, bytes, count, dst_step);
+    if (pad.defined())
+        touch_rows(instr, d, Mode::write, 0, filled, count, dst_step);
+    else
+        touch_rows(instr, d, Mode::write, pad.left, bytes, count, dst_step);
     if (!self->execute) return;
     if (filled == bytes && dst_step == bytes && src_step == bytes) {
         std::memcpy(d.host, s.host, count * bytes);
@@ -82,32 +92,47 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
     }
 }
 
-template <typename T> bool require_pad_chip(const Op& op, int64_t bytes, Site site) {
-    static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0, "DataCopyPad: this chip has no DataCopyPad; copy whole 32-byte blocks with DataCopy");
+template <typename T>
+bool require_pad_chip(const Op& op, int64_t bytes, Site site) {
+    static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0,
+                  "DataCopyPad: this chip has no DataCopyPad; copy whole 32-byte blocks with DataCopy");
     if (bytes % static_cast<int64_t>(sizeof(T)) != 0)
-        report("unaligned-length", site, &op, "%s: blockLen = %lld bytes is not a whole number of %zu-byte elements", op.name, static_cast<long long>(bytes), sizeof(T));
+        report("unaligned-length", site, &op, "%s: blockLen = %lld bytes is not a whole number of %zu-byte elements", op.name,
+               static_cast<long long>(bytes), sizeof(T));
     return true;
 }
 
-template <typename T, typename Params> void require_pad_fields(const Op& op, const Params& p, int64_t most_len, int64_t most_stride, Site site) {
-    require_fields(op, {{"blockCount", p.blockCount.meant, 0, kMaxBlockCount}, {"blockLen", p.blockLen.meant, 0, most_len}, {"srcStride", p.srcStride.meant, 0, most_stride}, {"dstStride", p.dstStride.meant, 0, most_stride}}, site);
+template <typename T, typename Params>
+void require_pad_fields(const Op& op, const Params& p, int64_t most_len, int64_t most_stride, Site site) {
+    require_fields(op,
+                   {{"blockCount", p.blockCount.meant, 0, kMaxBlockCount},
+                    {"blockLen", p.blockLen.meant, 0, most_len},
+                    {"srcStride", p.srcStride.meant, 0, most_stride},
+                    {"dstStride", p.dstStride.meant, 0, most_stride}},
+                   site);
     require_pad_chip<T>(op, p.blockLen.meant, site);
 }
 
-template <typename T, typename Params> void copy_pad_out(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Params& p, int64_t most_len, int64_t most_stride, Site site) {
+template <typename T, typename Params>
+void copy_pad_out(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Params& p, int64_t most_len,
+                  int64_t most_stride, Site site) {
     if (route(src.space(), Space::gm, "DataCopyPad", site) != Path::ub_gm) return;
     const Op& op = kPadOps[1];
     require_pad_fields<T>(op, p, most_len, most_stride, site);
     const uint64_t bytes = p.blockLen;
-    copy_rows<T>(op, dst, src, {p.blockCount, bytes, whole_blocks(bytes) + uint64_t{p.srcStride} * kBlockBytes, bytes + uint64_t{p.dstStride}}, kFormPad, site);
+    copy_rows<T>(op, dst, src,
+                 {p.blockCount, bytes, whole_blocks(bytes) + uint64_t{p.srcStride} * kBlockBytes, bytes + uint64_t{p.dstStride}}, kFormPad,
+                 site);
 }
 
 }  // namespace toprope
 
 namespace AscendC {
 
-//: SetPadValue | the value that DataCopyPad fills with when isPad is false | int8 to int64, half, bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运辅助配置接口/SetPadValue(ISASI).md
-template <typename T, TPosition pos = TPosition::MAX> void SetPadValue(T paddingValue, toprope::Site site = toprope::Site::here()) {
+//: SetPadValue | the value that DataCopyPad fills with when isPad is false | int8 to int64, half, bfloat16, float, double | A2 A3 |
+//: Memory矢量计算/数据搬运辅助配置接口/SetPadValue(ISASI).md
+template <typename T, TPosition pos = TPosition::MAX>
+void SetPadValue(T paddingValue, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     record(kOpSetPadValue, site, 1, static_cast<uint32_t>(dtype_of<T>));
     special_register(kRegPadValue) = 0;
@@ -115,46 +140,56 @@ template <typename T, TPosition pos = TPosition::MAX> void SetPadValue(T padding
     special_register(kRegPadSet) = 1;
 }
 
-//: DataCopyPad | copies rows of any number of bytes between GM and UB, filling up to 32 bytes on the UB side | int8 to int64, half, bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运/DataCopyPad（GMToUB非对齐数据搬运）.md
+//: DataCopyPad | copies rows of any number of bytes between GM and UB, filling up to 32 bytes on the UB side | int8 to int64, half,
+//: bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运/DataCopyPad（GMToUB非对齐数据搬运）.md
 template <typename T, PaddingMode mode = PaddingMode::Normal>
-void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& dataCopyParams, const DataCopyPadExtParams<T>& padParams,
-                 toprope::Site site = toprope::Site::here()) {
+void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& dataCopyParams,
+                 const DataCopyPadExtParams<T>& padParams, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     static_assert(mode == PaddingMode::Normal, "DataCopyPad: PaddingMode::Compact exists on Ascend 950 only");
     if (route(Space::gm, dst.space(), "DataCopyPad", site) == Path::none) return;
     if (dst.space() != Space::ub) {
-        report("no-such-path", site, &kPadOps[0], "DataCopyPad from GM goes to UB on this chip, not to %s", kSpaceNames[static_cast<int>(dst.space())]);
+        report("no-such-path", site, &kPadOps[0], "DataCopyPad from GM goes to UB on this chip, not to %s",
+               kSpaceNames[static_cast<int>(dst.space())]);
         return;
     }
     require_pad_fields<T>(kPadOps[0], dataCopyParams, kMaxBlockLenBytes, kMax32, site);
-    copy_pad_in(dst, src, dataCopyParams.blockCount, dataCopyParams.blockLen, dataCopyParams.srcStride, dataCopyParams.dstStride,
-                padding_of<T>(kPadOps[0], padParams.isPad, padParams.leftPadding.meant, padParams.rightPadding.meant, padParams.paddingValue, site), site);
+    copy_pad_in(
+        dst, src, dataCopyParams.blockCount, dataCopyParams.blockLen, dataCopyParams.srcStride, dataCopyParams.dstStride,
+        padding_of<T>(kPadOps[0], padParams.isPad, padParams.leftPadding.meant, padParams.rightPadding.meant, padParams.paddingValue, site),
+        site);
 }
 template <typename T>
-void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& dataCopyParams, const DataCopyPadParams& padParams,
-                 toprope::Site site = toprope::Site::here()) {
+void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& dataCopyParams,
+                 const DataCopyPadParams& padParams, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (route(Space::gm, dst.space(), "DataCopyPad", site) == Path::none) return;
     if (dst.space() != Space::ub) {
-        report("no-such-path", site, &kPadOps[0], "DataCopyPad from GM goes to UB on this chip, not to %s", kSpaceNames[static_cast<int>(dst.space())]);
+        report("no-such-path", site, &kPadOps[0], "DataCopyPad from GM goes to UB on this chip, not to %s",
+               kSpaceNames[static_cast<int>(dst.space())]);
         return;
     }
     require_pad_fields<T>(kPadOps[0], dataCopyParams, kMax16, kMax16, site);
-    copy_pad_in(dst, src, dataCopyParams.blockCount, dataCopyParams.blockLen, dataCopyParams.srcStride, dataCopyParams.dstStride,
-                padding_of<T>(kPadOps[0], padParams.isPad, padParams.leftPadding.meant, padParams.rightPadding.meant, padParams.paddingValue, site), site);
+    copy_pad_in(
+        dst, src, dataCopyParams.blockCount, dataCopyParams.blockLen, dataCopyParams.srcStride, dataCopyParams.dstStride,
+        padding_of<T>(kPadOps[0], padParams.isPad, padParams.leftPadding.meant, padParams.rightPadding.meant, padParams.paddingValue, site),
+        site);
 }
 template <typename T, PaddingMode mode = PaddingMode::Normal>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& dataCopyParams, toprope::Site site = toprope::Site::here()) {
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& dataCopyParams,
+                 toprope::Site site = toprope::Site::here()) {
     static_assert(mode == PaddingMode::Normal, "DataCopyPad: PaddingMode::Compact exists on Ascend 950 only");
     toprope::copy_pad_out(dst, src, dataCopyParams, toprope::kMaxBlockLenBytes, toprope::kMax32, site);
 }
 template <typename T>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& dataCopyParams, toprope::Site site = toprope::Site::here()) {
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& dataCopyParams,
+                 toprope::Site site = toprope::Site::here()) {
     toprope::copy_pad_out(dst, src, dataCopyParams, toprope::kMax16, toprope::kMax16, site);
 }
 // UB to L1: the rows are read as an ND matrix and written as NZ.
 template <typename T, typename Params>
-auto DataCopyPad(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Params& dataCopyParams, const Nd2NzParams& nd2nzParams, toprope::Site site = toprope::Site::here())
+auto DataCopyPad(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Params& dataCopyParams, const Nd2NzParams& nd2nzParams,
+                 toprope::Site site = toprope::Site::here())
     -> std::enable_if_t<toprope::is_one_of<Params, DataCopyParams, DataCopyExtParams>> {
     (void)dataCopyParams;  // only tells how the data reach GM on the way
     toprope::copy_nd2nz(dst, src, nd2nzParams, site);

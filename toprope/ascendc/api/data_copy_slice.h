@@ -6,7 +6,8 @@
 namespace toprope {
 
 // Pieces along one dimension: dimension 0 in runs of burstLen 32-byte blocks, the others one index at a time; `stride` is the gap.
-template <typename T> struct SliceWalk {
+template <typename T>
+struct SliceWalk {
     uint64_t pieces, piece_bytes, first, step;  // first and step in elements of this dimension
     SliceWalk(const AscendC::SliceInfo& s, bool innermost) {
         const uint64_t run = innermost ? uint64_t{s.burstLen} * kBlockBytes / sizeof(T) : 1;
@@ -19,7 +20,8 @@ template <typename T> struct SliceWalk {
 };
 
 template <typename T, typename Dst, typename Src>
-void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_info, const AscendC::SliceInfo* s_info, uint32_t dims, Site site) {
+void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_info, const AscendC::SliceInfo* s_info, uint32_t dims,
+                 Site site) {
     constexpr uint32_t kMostDims = 8;
     const Path path = route(end_space(src), end_space(dst), "DataCopy(slice)", site);
     if (path == Path::none) return;
@@ -32,8 +34,10 @@ void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_inf
     for (uint32_t i = 0; i < dims; ++i) {
         const SliceWalk<T> d(d_info[i], i == 0), s(s_info[i], i == 0);
         if (d.pieces != s.pieces || d.piece_bytes != s.piece_bytes || s.pieces == 0) {
-            report("slice-mismatch", site, &op, "DataCopy of slices: dimension %u has %llu pieces of %llu bytes in dst and %llu of %llu in src", i, static_cast<unsigned long long>(d.pieces),
-                   static_cast<unsigned long long>(d.piece_bytes), static_cast<unsigned long long>(s.pieces), static_cast<unsigned long long>(s.piece_bytes));
+            report("slice-mismatch", site, &op,
+                   "DataCopy of slices: dimension %u has %llu pieces of %llu bytes in dst and %llu of %llu in src", i,
+                   static_cast<unsigned long long>(d.pieces), static_cast<unsigned long long>(d.piece_bytes),
+                   static_cast<unsigned long long>(s.pieces), static_cast<unsigned long long>(s.piece_bytes));
             return;
         }
         if (i > 0) outer *= s.pieces;
@@ -49,7 +53,8 @@ void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_inf
             d_size *= d_info[i].shapeValue;
             s_size *= s_info[i].shapeValue;
         }
-        copy_rows<T>(op, dst[static_cast<uint32_t>(d_at)], src[static_cast<uint32_t>(s_at)], {s0.pieces, s0.piece_bytes, s0.step * sizeof(T), d0.step * sizeof(T)}, kFormSlice, site);
+        copy_rows<T>(op, dst[static_cast<uint32_t>(d_at)], src[static_cast<uint32_t>(s_at)],
+                     {s0.pieces, s0.piece_bytes, s0.step * sizeof(T), d0.step * sizeof(T)}, kFormSlice, site);
         for (uint32_t i = 1; i < dims && ++index[i] == SliceWalk<T>(s_info[i], false).pieces; ++i) index[i] = 0;
     }
 }
@@ -59,13 +64,13 @@ void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_inf
 namespace AscendC {
 
 template <typename T>
-void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
-              toprope::Site site = toprope::Site::here()) {
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[],
+              const uint32_t dimValue = 1, toprope::Site site = toprope::Site::here()) {
     toprope::copy_slices<T>(dst, src, dstSliceInfo, srcSliceInfo, dimValue, site);
 }
 template <typename T>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
-              toprope::Site site = toprope::Site::here()) {
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[],
+              const uint32_t dimValue = 1, toprope::Site site = toprope::Site::here()) {
     toprope::copy_slices<T>(dst, src, dstSliceInfo, srcSliceInfo, dimValue, site);
 }
 

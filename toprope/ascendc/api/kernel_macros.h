@@ -17,8 +17,17 @@
 
 // Read from the source before it is compiled (toprope/source.py); nothing is left at run time.
 enum KernelMetaType {
-    KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0, KERNEL_TYPE_MIX_AIC_1_1,
-    KERNEL_TYPE_MIX_AIC_1_2, KERNEL_TYPE_AICORE, KERNEL_TYPE_VECTORCORE, KERNEL_TYPE_MIX_AICORE, KERNEL_TYPE_MIX_VECTOR_CORE, KERNEL_TYPE_MAX
+    KERNEL_TYPE_AIV_ONLY,
+    KERNEL_TYPE_AIC_ONLY,
+    KERNEL_TYPE_MIX_AIV_1_0,
+    KERNEL_TYPE_MIX_AIC_1_0,
+    KERNEL_TYPE_MIX_AIC_1_1,
+    KERNEL_TYPE_MIX_AIC_1_2,
+    KERNEL_TYPE_AICORE,
+    KERNEL_TYPE_VECTORCORE,
+    KERNEL_TYPE_MIX_AICORE,
+    KERNEL_TYPE_MIX_VECTOR_CORE,
+    KERNEL_TYPE_MAX
 };
 #define KERNEL_TASK_TYPE_DEFAULT(value)
 #define KERNEL_TASK_TYPE(key, value)
@@ -36,20 +45,33 @@ inline bool load_tiling(void* to, const void* from, uint64_t bytes, Site site) {
         std::memset(to, 0, bytes);
         return false;
     }
-    touch(record(kOpTiling, site, static_cast<uint32_t>((bytes + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read, device, bytes);
+    touch(record(kOpTiling, site, static_cast<uint32_t>((bytes + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read, device,
+          bytes);
     std::memcpy(to, from, bytes);
     return true;
 }
-template <typename T> T* tiling_pointer(const void* from, Site site) {
+template <typename T>
+T* tiling_pointer(const void* from, Site site) {
     const uint64_t device = gm_address(from, sizeof(T), kOpTiling, site, false);
     if (device == 0) stop();
-    touch(record(kOpTiling, site, static_cast<uint32_t>((sizeof(T) + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read, device, sizeof(T));
+    touch(record(kOpTiling, site, static_cast<uint32_t>((sizeof(T) + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read,
+          device, sizeof(T));
     return static_cast<T*>(const_cast<void*>(from));
 }
-template <typename T> const T& tiling_source(const T& value) { return value; }
-template <typename T> const T& tiling_source(const T* value) { return *value; }
-template <typename T, size_t n> struct TilingArray { T values[n]; };
-template <typename T, size_t n> TilingArray<T, n> tiling_array(const T* from) {
+template <typename T>
+const T& tiling_source(const T& value) {
+    return value;
+}
+template <typename T>
+const T& tiling_source(const T* value) {
+    return *value;
+}
+template <typename T, size_t n>
+struct TilingArray {
+    T values[n];
+};
+template <typename T, size_t n>
+TilingArray<T, n> tiling_array(const T* from) {
     TilingArray<T, n> copy;
     std::memcpy(copy.values, from, sizeof copy.values);
     return copy;
@@ -73,16 +95,17 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling_arg) \
     tiling_struct tiling_data;                                              \
     toprope::load_tiling(static_cast<void*>(&tiling_data), tiling_arg, sizeof(tiling_struct), toprope::Site::here())
-#define GET_TILING_DATA_MEMBER(tiling_struct, member, tiling_data, tiling_arg)                                       \
-    std::remove_reference_t<decltype(reinterpret_cast<tiling_struct*>(tiling_arg)->member)> tiling_data;             \
-    toprope::load_tiling(static_cast<void*>(&tiling_data), &reinterpret_cast<tiling_struct*>(tiling_arg)->member, sizeof tiling_data, toprope::Site::here())
+#define GET_TILING_DATA_MEMBER(tiling_struct, member, tiling_data, tiling_arg)                                                        \
+    std::remove_reference_t<decltype(reinterpret_cast<tiling_struct*>(tiling_arg)->member)> tiling_data;                              \
+    toprope::load_tiling(static_cast<void*>(&tiling_data), &reinterpret_cast<tiling_struct*>(tiling_arg)->member, sizeof tiling_data, \
+                         toprope::Site::here())
 #define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, dst_ptr, tiling_ptr) \
     tiling_struct* dst_ptr = toprope::tiling_pointer<tiling_struct>(tiling_ptr, toprope::Site::here())
-#define COPY_TILING_WITH_STRUCT(tiling_struct, src_ptr, dst_ptr)                        \
-    tiling_struct dst_ptr##_copy = toprope::tiling_source<tiling_struct>(src_ptr);      \
+#define COPY_TILING_WITH_STRUCT(tiling_struct, src_ptr, dst_ptr)                   \
+    tiling_struct dst_ptr##_copy = toprope::tiling_source<tiling_struct>(src_ptr); \
     tiling_struct* dst_ptr = &dst_ptr##_copy
-#define COPY_TILING_WITH_ARRAY(arr_type, arr_count, src_ptr, dst_ptr)                   \
-    auto dst_ptr##_copy = toprope::tiling_array<arr_type, arr_count>(src_ptr);          \
+#define COPY_TILING_WITH_ARRAY(arr_type, arr_count, src_ptr, dst_ptr)          \
+    auto dst_ptr##_copy = toprope::tiling_array<arr_type, arr_count>(src_ptr); \
     arr_type(*dst_ptr)[arr_count] = &dst_ptr##_copy.values
 
 #define TILING_KEY_VAR (toprope::launch_info.tiling_key)
@@ -95,13 +118,38 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define ASCENDC_TPL_ARGS_DECL(...)
 #define ASCENDC_TPL_SEL(...)
 #define ASCENDC_TPL_ARGS_SEL(...)
+#define ASCENDC_TPL_DTYPE_DECL(...)
+#define ASCENDC_TPL_DATATYPE_DECL(...)
+#define ASCENDC_TPL_FORMAT_DECL(...)
+#define ASCENDC_TPL_UINT_DECL(...)
+#define ASCENDC_TPL_BOOL_DECL(...)
+#define ASCENDC_TPL_KERNEL_TYPE_DECL(...)
+#define ASCENDC_TPL_DTYPE_SEL(...)
+#define ASCENDC_TPL_DATATYPE_SEL(...)
+#define ASCENDC_TPL_FORMAT_SEL(...)
+#define ASCENDC_TPL_UINT_SEL(...)
+#define ASCENDC_TPL_BOOL_SEL(...)
+#define ASCENDC_TPL_KERNEL_TYPE_SEL(...)
+#define ASCENDC_TPL_SHARED_KERNEL_TYPE_SEL(...)
+#define ASCENDC_TPL_DETERMINISTIC_SEL(...)
+#define ASCENDC_TPL_TILING_STRUCT_SEL(...)
+#define ASCENDC_TPL_INPUT(x)
+#define ASCENDC_TPL_OUTPUT(x)
 #define ASCENDC_TPL_1_BW 1
 #define ASCENDC_TPL_2_BW 2
 #define ASCENDC_TPL_4_BW 4
 #define ASCENDC_TPL_8_BW 8
 #define ASCENDC_TPL_UI_RANGE 0
-#define ASCENDC_TPL_UI_LIST 2
 #define ASCENDC_TPL_UI_MIX 1
+#define ASCENDC_TPL_UI_LIST 2
+#define ASCENDC_TPL_AIV_ONLY KERNEL_TYPE_AIV_ONLY
+#define ASCENDC_TPL_AIC_ONLY KERNEL_TYPE_AIC_ONLY
+#define ASCENDC_TPL_MIX_AIV_1_0 KERNEL_TYPE_MIX_AIV_1_0
+#define ASCENDC_TPL_MIX_AIC_1_0 KERNEL_TYPE_MIX_AIC_1_0
+#define ASCENDC_TPL_MIX_AIC_1_1 KERNEL_TYPE_MIX_AIC_1_1
+#define ASCENDC_TPL_MIX_AIC_1_2 KERNEL_TYPE_MIX_AIC_1_2
+#define ASCENDC_TPL_AICORE KERNEL_TYPE_AICORE
+#define ASCENDC_TPL_MIX_VECTOR_CORE KERNEL_TYPE_MIX_VECTOR_CORE
 
 // ---- numbers of dtypes and formats, for #if ------------------------------------------------------------------------------
 
@@ -151,29 +199,127 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define FORMAT_FRACTAL_Z_3D 33
 #define FORMAT_NCL 47
 
+// The same numbers as template arguments.
+#define C_DT_FLOAT DT_FLOAT
+#define C_DT_FLOAT16 DT_FLOAT16
+#define C_DT_INT8 DT_INT8
+#define C_DT_INT32 DT_INT32
+#define C_DT_UINT8 DT_UINT8
+#define C_DT_INT16 DT_INT16
+#define C_DT_UINT16 DT_UINT16
+#define C_DT_UINT32 DT_UINT32
+#define C_DT_INT64 DT_INT64
+#define C_DT_UINT64 DT_UINT64
+#define C_DT_DOUBLE DT_DOUBLE
+#define C_DT_BOOL DT_BOOL
+#define C_DT_COMPLEX64 DT_COMPLEX64
+#define C_DT_BF16 DT_BF16
+#define C_DT_INT4 DT_INT4
+#define C_DT_UINT1 DT_UINT1
+#define C_DT_INT2 DT_INT2
+#define C_DT_COMPLEX32 DT_COMPLEX32
+#define C_DT_HIFLOAT8 DT_HIFLOAT8
+#define C_DT_FLOAT8_E5M2 DT_FLOAT8_E5M2
+#define C_DT_FLOAT8_E4M3FN DT_FLOAT8_E4M3FN
+#define C_DT_FLOAT4_E2M1 DT_FLOAT4_E2M1
+#define C_DT_FLOAT4_E1M2 DT_FLOAT4_E1M2
+#define C_FORMAT_NCHW FORMAT_NCHW
+#define C_FORMAT_NHWC FORMAT_NHWC
+#define C_FORMAT_ND FORMAT_ND
+#define C_FORMAT_NC1HWC0 FORMAT_NC1HWC0
+#define C_FORMAT_FRACTAL_Z FORMAT_FRACTAL_Z
+#define C_FORMAT_HWCN FORMAT_HWCN
+#define C_FORMAT_NDHWC FORMAT_NDHWC
+#define C_FORMAT_FRACTAL_ZZ FORMAT_FRACTAL_ZZ
+#define C_FORMAT_FRACTAL_NZ FORMAT_FRACTAL_NZ
+#define C_FORMAT_NCDHW FORMAT_NCDHW
+#define C_FORMAT_DHWCN FORMAT_DHWCN
+#define C_FORMAT_NDC1HWC0 FORMAT_NDC1HWC0
+#define C_FORMAT_FRACTAL_Z_3D FORMAT_FRACTAL_Z_3D
+#define C_FORMAT_NCL FORMAT_NCL
+
 // ---- small types ---------------------------------------------------------------------------------------------------------
 
 namespace AscendC {
 
 //: IsSameType | whether two types are the same | any | A2 A3 310P 910 | Utils-API/CPP标准库
-template <typename A, typename B> struct IsSameType : std::is_same<A, B> {};
+template <typename A, typename B>
+struct IsSameType : std::is_same<A, B> {};
 //: AlignUp | a rounded up to a multiple of b | integers | A2 A3 310P 910 | Utils-API/CPP标准库
-template <typename T, typename U> constexpr auto AlignUp(T a, U b) { return b == 0 ? a : (a + b - 1) / b * b; }
+template <typename T, typename U>
+constexpr auto AlignUp(T a, U b) {
+    return b == 0 ? a : (a + b - 1) / b * b;
+}
 //: DivCeil | a / b rounded up | integers | A2 A3 310P 910 | Utils-API/CPP标准库
-template <typename T, typename U> constexpr auto DivCeil(T a, U b) { return b == 0 ? a : (a + b - 1) / b; }
+template <typename T, typename U>
+constexpr auto DivCeil(T a, U b) {
+    return b == 0 ? a : (a + b - 1) / b;
+}
 
 // The parts of the C++ library that device code may use, under the vendor's name.
 namespace Std {
-using std::add_const; using std::add_cv; using std::add_lvalue_reference; using std::add_pointer; using std::add_rvalue_reference; using std::add_volatile;
-using std::bool_constant; using std::conditional; using std::conditional_t; using std::decay; using std::decay_t; using std::declval;
-using std::enable_if; using std::enable_if_t; using std::false_type; using std::forward; using std::integer_sequence; using std::integral_constant; using std::index_sequence;
-using std::is_arithmetic; using std::is_array; using std::is_base_of; using std::is_class; using std::is_const; using std::is_constructible; using std::is_convertible;
-using std::is_convertible_v; using std::is_enum; using std::is_floating_point; using std::is_function; using std::is_integral; using std::is_integral_v;
-using std::is_lvalue_reference; using std::is_pointer; using std::is_reference; using std::is_same; using std::is_same_v; using std::is_signed; using std::is_unsigned; using std::is_void;
-using std::make_index_sequence; using std::make_integer_sequence; using std::move; using std::remove_const; using std::remove_cv; using std::remove_cv_t; using std::remove_pointer;
-using std::remove_reference; using std::remove_reference_t; using std::remove_volatile; using std::swap; using std::true_type; using std::underlying_type; using std::void_t;
-template <typename T, typename U> constexpr T min(const T a, const U b) { return a < static_cast<T>(b) ? a : static_cast<T>(b); }
-template <typename T, typename U> constexpr T max(const T a, const U b) { return a > static_cast<T>(b) ? a : static_cast<T>(b); }
+using std::add_const;
+using std::add_cv;
+using std::add_lvalue_reference;
+using std::add_pointer;
+using std::add_rvalue_reference;
+using std::add_volatile;
+using std::bool_constant;
+using std::conditional;
+using std::conditional_t;
+using std::decay;
+using std::decay_t;
+using std::declval;
+using std::enable_if;
+using std::enable_if_t;
+using std::false_type;
+using std::forward;
+using std::index_sequence;
+using std::integer_sequence;
+using std::integral_constant;
+using std::is_arithmetic;
+using std::is_array;
+using std::is_base_of;
+using std::is_class;
+using std::is_const;
+using std::is_constructible;
+using std::is_convertible;
+using std::is_convertible_v;
+using std::is_enum;
+using std::is_floating_point;
+using std::is_function;
+using std::is_integral;
+using std::is_integral_v;
+using std::is_lvalue_reference;
+using std::is_pointer;
+using std::is_reference;
+using std::is_same;
+using std::is_same_v;
+using std::is_signed;
+using std::is_unsigned;
+using std::is_void;
+using std::make_index_sequence;
+using std::make_integer_sequence;
+using std::move;
+using std::remove_const;
+using std::remove_cv;
+using std::remove_cv_t;
+using std::remove_pointer;
+using std::remove_reference;
+using std::remove_reference_t;
+using std::remove_volatile;
+using std::swap;
+using std::true_type;
+using std::underlying_type;
+using std::void_t;
+template <typename T, typename U>
+constexpr T min(const T a, const U b) {
+    return a < static_cast<T>(b) ? a : static_cast<T>(b);
+}
+template <typename T, typename U>
+constexpr T max(const T a, const U b) {
+    return a > static_cast<T>(b) ? a : static_cast<T>(b);
+}
 }  // namespace Std
 
 }  // namespace AscendC

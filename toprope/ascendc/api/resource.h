@@ -2,6 +2,7 @@
 // Pages: 资源管理/LocalMemAllocator/*.md, PopStackBuffer.md, TSCM/*.md, 自定义TBufPool/*.md.
 #pragma once
 
+#include "../core/buffer_pool.h"
 #include "../core/vector.h"
 
 namespace toprope {
@@ -14,37 +15,61 @@ enum class Hardware : uint8_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };
 
 constexpr TPosition position_in(Hardware hard) {
     switch (hard) {
-        case Hardware::L1: return TPosition::A1;
-        case Hardware::L0A: return TPosition::A2;
-        case Hardware::L0B: return TPosition::B2;
-        case Hardware::L0C: return TPosition::CO1;
-        case Hardware::BIAS: return TPosition::C2;
-        case Hardware::FIXBUF: return TPosition::C2PIPE2GM;
-        default: return TPosition::VECCALC;
+        case Hardware::L1:
+            return TPosition::A1;
+        case Hardware::L0A:
+            return TPosition::A2;
+        case Hardware::L0B:
+            return TPosition::B2;
+        case Hardware::L0C:
+            return TPosition::CO1;
+        case Hardware::BIAS:
+            return TPosition::C2;
+        case Hardware::FIXBUF:
+            return TPosition::C2PIPE2GM;
+        default:
+            return TPosition::VECCALC;
     }
 }
 
-//: LocalMemAllocator | hands out tensors of one on-chip memory from its start on, for kernels without TPipe | any | A2 A3 310P | 资源管理/LocalMemAllocator/LocalMemAllocator简介.md
-template <Hardware hard = Hardware::UB> class LocalMemAllocator {
+//: LocalMemAllocator | hands out tensors of one on-chip memory from its start on, for kernels without TPipe | any | A2 A3 310P |
+//: 资源管理/LocalMemAllocator/LocalMemAllocator简介.md
+template <Hardware hard = Hardware::UB>
+class LocalMemAllocator {
 public:
     uint32_t GetCurAddr() const { return next_; }
-    template <class T, uint32_t tileSize> LocalTensor<T> Alloc(toprope::Site site = toprope::Site::here()) { return take<T>(position_in(hard), tileSize, site); }
-    template <TPosition pos, class T, uint32_t tileSize> LocalTensor<T> Alloc(toprope::Site site = toprope::Site::here()) { return take<T>(pos, tileSize, site); }
-    template <class T> LocalTensor<T> Alloc(uint32_t tileSize, toprope::Site site = toprope::Site::here()) { return take<T>(position_in(hard), tileSize, site); }
-    template <TPosition pos, class T> LocalTensor<T> Alloc(uint32_t tileSize, toprope::Site site = toprope::Site::here()) { return take<T>(pos, tileSize, site); }
+    template <class T, uint32_t tileSize>
+    LocalTensor<T> Alloc(toprope::Site site = toprope::Site::here()) {
+        return take<T>(position_in(hard), tileSize, site);
+    }
+    template <TPosition pos, class T, uint32_t tileSize>
+    LocalTensor<T> Alloc(toprope::Site site = toprope::Site::here()) {
+        return take<T>(pos, tileSize, site);
+    }
+    template <class T>
+    LocalTensor<T> Alloc(uint32_t tileSize, toprope::Site site = toprope::Site::here()) {
+        return take<T>(position_in(hard), tileSize, site);
+    }
+    template <TPosition pos, class T>
+    LocalTensor<T> Alloc(uint32_t tileSize, toprope::Site site = toprope::Site::here()) {
+        return take<T>(pos, tileSize, site);
+    }
 
 private:
-    template <class T> LocalTensor<T> take(TPosition position, uint32_t elements, toprope::Site site) {
+    template <class T>
+    LocalTensor<T> take(TPosition position, uint32_t elements, toprope::Site site) {
         using namespace toprope;
         const Space space = space_of(position);
         const uint64_t bytes = (bytes_of<T>(elements) + 31) / 32 * 32, most = self->bytes[static_cast<int>(space)];
         if (most != 0 && next_ + bytes > most) {
-            report("buffer-over-capacity", site, &kOpAlloc, "LocalMemAllocator.Alloc needs %s[%u:%llu], but %s has %llu bytes", kSpaceNames[static_cast<int>(space)], next_,
-                   static_cast<unsigned long long>(next_ + bytes), kSpaceNames[static_cast<int>(space)], static_cast<unsigned long long>(most));
+            report("buffer-over-capacity", site, &kOpAlloc, "LocalMemAllocator.Alloc needs %s[%u:%llu], but %s has %llu bytes",
+                   kSpaceNames[static_cast<int>(space)], next_, static_cast<unsigned long long>(next_ + bytes),
+                   kSpaceNames[static_cast<int>(space)], static_cast<unsigned long long>(most));
             stop();
         }
         const LocalTensor<T> tensor(position, next_, elements);
-        add_buffer({next_, static_cast<uint32_t>(bytes), site_index(site), self->index, static_cast<uint8_t>(space), static_cast<uint8_t>(position), 0});
+        add_buffer({next_, static_cast<uint32_t>(bytes), site_index(site), self->index, static_cast<uint8_t>(space),
+                    static_cast<uint8_t>(position), 0});
         next_ += static_cast<uint32_t>(bytes);
         return tensor;
     }
@@ -52,7 +77,8 @@ private:
 };
 
 //: PopStackBuffer | a tensor over all the memory that InitBuffer has not given out | any | A2 A3 310P | 资源管理/PopStackBuffer.md
-template <typename T, TPosition pos> bool PopStackBuffer(LocalTensor<T>& popLocal) {
+template <typename T, TPosition pos>
+bool PopStackBuffer(LocalTensor<T>& popLocal) {
     const auto begin = static_cast<uint32_t>(GetTPipePtr()->GetQueueEndAddress<pos>());
     const uint32_t end = toprope::self->bytes[static_cast<int>(space_of(pos))];
     popLocal.bind(nullptr, begin, end > begin ? end - begin : 0, pos);
@@ -60,7 +86,8 @@ template <typename T, TPosition pos> bool PopStackBuffer(LocalTensor<T>& popLoca
 }
 
 //: TSCM | a queue in L1, filled from GM or UB, read by the matrix unit | any | A2 A3 310P | 资源管理/TSCM/TSCM简介.md
-template <TPosition pos, int32_t depth = 1, auto mask = 0> using TSCM = TQueBind<pos, TPosition::TSCM, depth, mask>;
+template <TPosition pos, int32_t depth = 1, auto mask = 0>
+using TSCM = TQueBind<pos, TPosition::TSCM, depth, mask>;
 
 }  // namespace AscendC
 

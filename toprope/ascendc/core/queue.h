@@ -2,85 +2,34 @@
 // Rules: reference pages TPipe, TQue, TQueBind, TBuf, TBufPool; the summary is in docs/design/queues.md.
 #pragma once
 
-#include "flags.h"
-
-namespace toprope {
-
-inline constexpr Op kInitBuffer{"InitBuffer", Pipe::s, Kind::mark, "init_buffer"};
-inline constexpr Op kAllocTensor{"AllocTensor", Pipe::s, Kind::alloc, "queue_alloc"};
-inline constexpr Op kFreeTensor{"FreeTensor", Pipe::s, Kind::free, "queue_free"};
-inline constexpr Op kEnQue{"EnQue", Pipe::s, Kind::enque, "queue_enque"};
-inline constexpr Op kDeQue{"DeQue", Pipe::s, Kind::deque, "queue_deque"};
-inline constexpr Op kAllocEventID{"AllocEventID", Pipe::s, Kind::mark, "event_id"};
-
-inline constexpr int kMaxBuffers = 64;
-inline constexpr const char* kStateNames[] = {"free", "allocated", "enqueued", "dequeued"};
-
-constexpr bool in_l1(AscendC::TPosition p) { return space_of(p) == Space::l1; }
-
-// The buffer of a queue lies where its tensor is handed over: at the destination of a load, at the source of a store.
-constexpr AscendC::TPosition buffer_position(AscendC::TPosition source, AscendC::TPosition target) {
-    return source == AscendC::TPosition::GM || in_l1(source) ? target : source;
-}
-
-// The event that EnQue sets and DeQue waits for; the backward one of FreeTensor/AllocTensor is its mirror.
-constexpr AscendC::HardEvent forward_event(AscendC::TPosition source, AscendC::TPosition target) {
-    using AscendC::HardEvent;
-    const Space from = space_of(source), to = space_of(target);
-    if (from == Space::gm) return to == Space::l1 ? HardEvent::MTE2_MTE1 : (to == Space::ub ? HardEvent::MTE2_V : HardEvent::MTE2_M);
-    if (from == Space::l1) return to == Space::fixbuf ? HardEvent::MTE1_FIX : (to == Space::ub ? HardEvent::MTE1_V : HardEvent::MTE1_M);
-    if (from == Space::l0c) return to == Space::ub ? HardEvent::M_V : HardEvent::M_FIX;
-    if (to == Space::l1) return HardEvent::MTE3_MTE1;
-    if (to == Space::ub) return source == AscendC::TPosition::VECIN && target == AscendC::TPosition::VECOUT ? HardEvent::MTE2_MTE3 : HardEvent::V_V;
-    return HardEvent::V_MTE3;
-}
-
-constexpr AscendC::HardEvent backward_event(AscendC::TPosition source, AscendC::TPosition target) {
-    const EventPipes forward = kEvents[static_cast<int>(forward_event(source, target))];
-    for (int i = 0; i < static_cast<int>(AscendC::HardEvent::MAX); ++i)
-        if (kEvents[i].source == forward.target && kEvents[i].target == forward.source) return static_cast<AscendC::HardEvent>(i);
-    return AscendC::HardEvent::V_V;
-}
-
-// A piece of on-chip memory that InitBuffer carves from: the whole of every space (TPipe) or one range (TBufPool).
-struct Carver {
-    Space space;
-    uint32_t next, end;
-};
-
-// Puts a buffer of a user's pool at its address.
-inline void place_slot(BufferSlot& slot, uint32_t address, uint32_t bytes, AscendC::TPosition position, bool managed, Site site) {
-    slot = BufferSlot{};
-    slot.address = address;
-    slot.bytes = bytes;
-    slot.position = position;
-    slot.managed = managed;
-    add_buffer({address, bytes, site_index(site), self->index, static_cast<uint8_t>(space_of(position)), static_cast<uint8_t>(position), 0});
-}
-
-}  // namespace toprope
+#include "buffers.h"
 
 namespace AscendC {
 
 using TBufHandle = toprope::BufferSlot*;
 class TPipe;
-template <TPosition position, uint32_t bufIDSize> class TBufPool;
-template <TPosition position> class TBuf;
+template <TPosition position, uint32_t bufIDSize>
+class TBufPool;
+template <TPosition position>
+class TBuf;
 inline TPipe* GetTPipePtr();
 
 // Common part of TQue and TQueBind: the buffers and their order.
-template <TPosition source, TPosition target, int32_t depth = 1, auto mask = 0> class TQueBind {
+template <TPosition source, TPosition target, int32_t depth = 1, auto mask = 0>
+class TQueBind {
 public:
     static constexpr bool isTQue = true;
     static constexpr TPosition srcPosition = source, dstPosition = target;
     static constexpr TPosition bufPosition = toprope::buffer_position(source, target);
 
-    template <typename T> LocalTensor<T> AllocTensor(toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    LocalTensor<T> AllocTensor(toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;
         AllocTensor(tensor, site);
         return tensor;
     }
-    template <typename T> void AllocTensor(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    void AllocTensor(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         using namespace toprope;
         if (count_ == 0) {
             report("queue-without-buffer", site, &kAllocTensor, "AllocTensor on a queue that InitBuffer has not given any buffer");
@@ -102,7 +51,8 @@ public:
                kPositionNames[static_cast<int>(bufPosition)]);
         stop();
     }
-    template <typename T> void FreeTensor(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    void FreeTensor(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         using namespace toprope;
         BufferSlot* slot = own_slot(tensor.slot(), kFreeTensor, site);
         if (slot == nullptr) return;
@@ -115,22 +65,30 @@ public:
         record(kFreeTensor, site, slot->queue, slot->address);
         raise(toprope::backward_event(source, target), slot->free_event, slot->free_id, site);
     }
-    template <typename T> bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         return enqueue(tensor.slot(), toprope::forward_event(source, target), site);
     }
-    template <TPosition from, TPosition to, typename T> bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+    template <TPosition from, TPosition to, typename T>
+    bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         return enqueue(tensor.slot(), toprope::forward_event(from, to), site);
     }
-    template <typename T> LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;
         DeQue(tensor, site);
         return tensor;
     }
-    template <TPosition from, TPosition to, typename T> LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) { return DeQue<T>(site); }
-    template <typename T> void DeQue(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
+    template <TPosition from, TPosition to, typename T>
+    LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
+        return DeQue<T>(site);
+    }
+    template <typename T>
+    void DeQue(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         using namespace toprope;
         if (waiting_ == 0) {
-            report("deque-from-empty-queue", site, &kDeQue, "DeQue from an empty %s queue: no EnQue comes before it", kPositionNames[static_cast<int>(bufPosition)]);
+            report("deque-from-empty-queue", site, &kDeQue, "DeQue from an empty %s queue: no EnQue comes before it",
+                   kPositionNames[static_cast<int>(bufPosition)]);
             stop();
         }
         BufferSlot& slot = slots_[order_[first_]];
@@ -156,7 +114,9 @@ public:
     uint64_t GetBufferAddr(TBufHandle handle) const { return handle->address; }
     // For pools that users write: the queue's buffers are `num` slots from `first` on; each gets its place.
     void InitStartBufHandle(TBufHandle first, uint8_t num, uint32_t) { take_buffers(first, num); }
-    template <typename Pool> void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len, toprope::Site site = toprope::Site::here()) {
+    template <typename Pool>
+    void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len,
+                       toprope::Site site = toprope::Site::here()) {
         toprope::place_slot(first[index], curPoolAddr, len, bufPosition, true, site);
     }
 
@@ -178,11 +138,13 @@ private:
         BufferSlot* slot = own_slot(tensor_slot, kEnQue, site);
         if (slot == nullptr) return false;
         if (slot->state != BufferState::occupied && slot->state != BufferState::dequeued) {
-            report("enque-in-wrong-state", site, &kEnQue, "EnQue on a tensor that is %s; it must be allocated or dequeued", kStateNames[static_cast<int>(slot->state)]);
+            report("enque-in-wrong-state", site, &kEnQue, "EnQue on a tensor that is %s; it must be allocated or dequeued",
+                   kStateNames[static_cast<int>(slot->state)]);
             return false;
         }
         if (waiting_ >= static_cast<uint32_t>(depth < 1 ? 1 : depth))
-            report("queue-depth-exceeded", site, &kEnQue, "EnQue number %u without a DeQue, but the queue's depth is %d", waiting_ + 1, depth);
+            report("queue-depth-exceeded", site, &kEnQue, "EnQue number %u without a DeQue, but the queue's depth is %d", waiting_ + 1,
+                   depth);
         slot->state = BufferState::enqueued;
         record(kEnQue, site, slot->queue, slot->address);
         order_[(first_ + waiting_) % kMaxBuffers] = static_cast<uint8_t>(slot - slots_);
@@ -201,37 +163,53 @@ private:
 
 constexpr TPosition queue_source(TPosition position) {
     switch (position) {
-        case TPosition::A2: return TPosition::A1;
-        case TPosition::B2: return TPosition::B1;
-        case TPosition::C2: return TPosition::C1;
-        case TPosition::C2PIPE2GM: return TPosition::B1;
+        case TPosition::A2:
+            return TPosition::A1;
+        case TPosition::B2:
+            return TPosition::B1;
+        case TPosition::C2:
+            return TPosition::C1;
+        case TPosition::C2PIPE2GM:
+            return TPosition::B1;
         case TPosition::CO1:
         case TPosition::CO2:
         case TPosition::VECOUT:
-        case TPosition::VECCALC: return position;
-        default: return TPosition::GM;
+        case TPosition::VECCALC:
+            return position;
+        default:
+            return TPosition::GM;
     }
 }
 constexpr TPosition queue_target(TPosition position) {
     switch (position) {
-        case TPosition::CO1: return TPosition::CO2;
+        case TPosition::CO1:
+            return TPosition::CO2;
         case TPosition::CO2:
-        case TPosition::VECOUT: return TPosition::GM;
-        default: return position;
+        case TPosition::VECOUT:
+            return TPosition::GM;
+        default:
+            return position;
     }
 }
 template <TPosition position, int32_t depth = 1, auto mask = 0>
 class TQue : public TQueBind<queue_source(position), queue_target(position), depth, mask> {};
 
-template <TPosition position = TPosition::LCM> class TBuf {
+template <TPosition position = TPosition::LCM>
+class TBuf {
 public:
     static constexpr bool isTQue = false;
     static constexpr TPosition bufPosition = position;
-    template <typename T> LocalTensor<T> Get(toprope::Site site = toprope::Site::here()) {
-        return GetWithOffset<T>(slot_ != nullptr ? static_cast<uint32_t>(uint64_t{slot_->bytes} * 8 / toprope::kElementBits<T>) : 0, 0, site);
+    template <typename T>
+    LocalTensor<T> Get(toprope::Site site = toprope::Site::here()) {
+        return GetWithOffset<T>(slot_ != nullptr ? static_cast<uint32_t>(uint64_t{slot_->bytes} * 8 / toprope::kElementBits<T>) : 0, 0,
+                                site);
     }
-    template <typename T> LocalTensor<T> Get(uint32_t elements, toprope::Site site = toprope::Site::here()) { return GetWithOffset<T>(elements, 0, site); }
-    template <typename T> LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t offset_bytes, toprope::Site site = toprope::Site::here()) {
+    template <typename T>
+    LocalTensor<T> Get(uint32_t elements, toprope::Site site = toprope::Site::here()) {
+        return GetWithOffset<T>(elements, 0, site);
+    }
+    template <typename T>
+    LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t offset_bytes, toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;
         const auto bytes = static_cast<uint32_t>(toprope::bytes_of<T>(elements));
         if (slot_ == nullptr) {
@@ -239,18 +217,32 @@ public:
             toprope::stop();
         }
         if (uint64_t{offset_bytes} + bytes > slot_->bytes)
-            toprope::report("tensor-larger-than-buffer", site, &toprope::kInitBuffer, "TBuf.Get asks for bytes [%u:%u], but InitBuffer gave %u bytes", offset_bytes, offset_bytes + bytes, slot_->bytes);
+            toprope::report("tensor-larger-than-buffer", site, &toprope::kInitBuffer,
+                            "TBuf.Get asks for bytes [%u:%u], but InitBuffer gave %u bytes", offset_bytes, offset_bytes + bytes,
+                            slot_->bytes);
         tensor.bind(slot_, slot_->address + offset_bytes, bytes, position);
         return tensor;
     }
-    template <typename T> void FreeTensor(const LocalTensor<T>&) {}
-    template <typename T> bool EnQue(const LocalTensor<T>&) { return true; }
-    template <typename T> LocalTensor<T> AllocTensor() { return Get<T>(); }
-    template <typename T> LocalTensor<T> DeQue() { return Get<T>(); }
+    template <typename T>
+    void FreeTensor(const LocalTensor<T>&) {}
+    template <typename T>
+    bool EnQue(const LocalTensor<T>&) {
+        return true;
+    }
+    template <typename T>
+    LocalTensor<T> AllocTensor() {
+        return Get<T>();
+    }
+    template <typename T>
+    LocalTensor<T> DeQue() {
+        return Get<T>();
+    }
     uint32_t GetBufLen() const { return slot_ != nullptr ? slot_->bytes : 0; }
     void take_buffers(toprope::BufferSlot* slots, uint32_t) { slot_ = slots; }
     void InitStartBufHandle(TBufHandle first, uint8_t, uint32_t) { take_buffers(first, 1); }
-    template <typename Pool> void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len, toprope::Site site = toprope::Site::here()) {
+    template <typename Pool>
+    void InitBufHandle(Pool*, uint32_t index, TBufHandle first, uint32_t curPoolAddr, uint32_t len,
+                       toprope::Site site = toprope::Site::here()) {
         toprope::place_slot(first[index], curPoolAddr, len, position, false, site);
     }
 
@@ -274,23 +266,28 @@ public:
         destroyed_ = false;
     }
     // num buffers of len bytes each, in the memory of the queue's position; len is rounded up to 32 bytes.
-    template <class Queue> bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
+    template <class Queue>
+    bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
         return init_from(queue, num, len, carvers_[static_cast<int>(space_of(Queue::bufPosition))], site);
     }
-    template <TPosition position> bool InitBuffer(TBuf<position>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
+    template <TPosition position>
+    bool InitBuffer(TBuf<position>& buffer, uint32_t len, toprope::Site site = toprope::Site::here()) {
         return init_from(buffer, 1, len, carvers_[static_cast<int>(space_of(position))], site);
     }
-    template <class Pool> bool InitBufPool(Pool& pool, uint32_t len, toprope::Site site = toprope::Site::here()) {
+    template <class Pool>
+    bool InitBufPool(Pool& pool, uint32_t len, toprope::Site site = toprope::Site::here()) {
         toprope::Carver& from = carvers_[static_cast<int>(space_of(Pool::bufPosition))];
         const uint32_t begin = carve(from, len, Pool::bufPosition, site);
         pool.take_range({from.space, begin, begin + round_up(len)});
         return true;
     }
     // Both pools use the same memory, one after the other.
-    template <class Pool, class Other> bool InitBufPool(Pool& pool, uint32_t len, Other& shared, toprope::Site site = toprope::Site::here()) {
+    template <class Pool, class Other>
+    bool InitBufPool(Pool& pool, uint32_t len, Other& shared, toprope::Site site = toprope::Site::here()) {
         toprope::Carver range = shared.range();
         if (range.next + round_up(len) > range.end)
-            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "InitBufPool: %u bytes do not fit into the shared pool of %u", len, range.end - range.next);
+            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer,
+                            "InitBufPool: %u bytes do not fit into the shared pool of %u", len, range.end - range.next);
         range.end = range.next + round_up(len);
         pool.take_range(range);
         return true;
@@ -311,53 +308,81 @@ public:
     }
 
     // A place in GM to move UB buffers out to and back; offsets in bytes, sizes in elements. Copies are api/data_copy.h's.
-    template <typename T> void InitSpmBuffer(const GlobalTensor<T>& workspace, int32_t bufferSize) {
+    template <typename T>
+    void InitSpmBuffer(const GlobalTensor<T>& workspace, int32_t bufferSize) {
         spill_ = reinterpret_cast<uint8_t*>(workspace.pointer());
         spill_bytes_ = static_cast<uint32_t>(bufferSize);
     }
-    template <typename T> void WriteSpmBuffer(const LocalTensor<T>& from, int32_t writeSize, int32_t writeOffset = 0, toprope::Site site = toprope::Site::here()) {
-        DataCopy(spill<T>(writeOffset, toprope::bytes_of<T>(static_cast<uint32_t>(writeSize)), site), from, static_cast<uint32_t>(writeSize), site);
+    template <typename T>
+    void WriteSpmBuffer(const LocalTensor<T>& from, int32_t writeSize, int32_t writeOffset = 0,
+                        toprope::Site site = toprope::Site::here()) {
+        DataCopy(spill<T>(writeOffset, toprope::bytes_of<T>(static_cast<uint32_t>(writeSize)), site), from,
+                 static_cast<uint32_t>(writeSize), site);
     }
-    template <typename T, class Params> void WriteSpmBuffer(const LocalTensor<T>& from, const Params& copyParams, int32_t writeOffset = 0, toprope::Site site = toprope::Site::here()) {
+    template <typename T, class Params>
+    void WriteSpmBuffer(const LocalTensor<T>& from, const Params& copyParams, int32_t writeOffset = 0,
+                        toprope::Site site = toprope::Site::here()) {
         DataCopy(spill<T>(writeOffset, 0, site), from, copyParams, site);
     }
-    template <typename T> void ReadSpmBuffer(const LocalTensor<T>& to, int32_t readSize, int32_t readOffset = 0, toprope::Site site = toprope::Site::here()) {
-        DataCopy(to, spill<T>(readOffset, toprope::bytes_of<T>(static_cast<uint32_t>(readSize)), site), static_cast<uint32_t>(readSize), site);
+    template <typename T>
+    void ReadSpmBuffer(const LocalTensor<T>& to, int32_t readSize, int32_t readOffset = 0, toprope::Site site = toprope::Site::here()) {
+        DataCopy(to, spill<T>(readOffset, toprope::bytes_of<T>(static_cast<uint32_t>(readSize)), site), static_cast<uint32_t>(readSize),
+                 site);
     }
-    template <typename T, class Params> void ReadSpmBuffer(const LocalTensor<T>& to, const Params& copyParams, int32_t readOffset = 0, toprope::Site site = toprope::Site::here()) {
+    template <typename T, class Params>
+    void ReadSpmBuffer(const LocalTensor<T>& to, const Params& copyParams, int32_t readOffset = 0,
+                       toprope::Site site = toprope::Site::here()) {
         DataCopy(to, spill<T>(readOffset, 0, site), copyParams, site);
     }
 
-    template <HardEvent event> TEventID AllocEventID(toprope::Site site = toprope::Site::here()) { return AllocEventID(event, site); }
+    template <HardEvent event>
+    TEventID AllocEventID(toprope::Site site = toprope::Site::here()) {
+        return AllocEventID(event, site);
+    }
     TEventID AllocEventID(HardEvent event, toprope::Site site = toprope::Site::here()) {
         const int id = lowest_free(event);
         if (id >= kIds) {
-            toprope::report("event-ids-exhausted", site, &toprope::kAllocEventID, "all %d ids of event %s are taken: too many buffers in flight or a ReleaseEventID is missing", kIds, toprope::kEvents[static_cast<int>(event)].name);
+            toprope::report("event-ids-exhausted", site, &toprope::kAllocEventID,
+                            "all %d ids of event %s are taken: too many buffers in flight or a ReleaseEventID is missing", kIds,
+                            toprope::kEvents[static_cast<int>(event)].name);
             toprope::stop();
         }
         taken_[static_cast<int>(event)] |= static_cast<uint8_t>(1u << id);
         return static_cast<TEventID>(id);
     }
-    template <HardEvent event> void ReleaseEventID(TEventID id) { ReleaseEventID(event, id); }
+    template <HardEvent event>
+    void ReleaseEventID(TEventID id) {
+        ReleaseEventID(event, id);
+    }
     void ReleaseEventID(HardEvent event, TEventID id) { taken_[static_cast<int>(event)] &= static_cast<uint8_t>(~(1u << id)); }
-    template <HardEvent event> TEventID FetchEventID() { return FetchEventID(event); }
+    template <HardEvent event>
+    TEventID FetchEventID() {
+        return FetchEventID(event);
+    }
     // The lowest free id, without reserving it.
     TEventID FetchEventID(HardEvent event) {
         const int id = lowest_free(event);
         return static_cast<TEventID>(id < kIds ? id : kIds - 1);
     }
-    template <TPosition position> uint64_t GetQueueEndAddress() const { return carvers_[static_cast<int>(space_of(position))].next; }
-    uint8_t* GetBaseAddr(int8_t logicPos) const { return toprope::self->memory[static_cast<int>(space_of(static_cast<TPosition>(logicPos)))]; }
+    template <TPosition position>
+    uint64_t GetQueueEndAddress() const {
+        return carvers_[static_cast<int>(space_of(position))].next;
+    }
+    uint8_t* GetBaseAddr(int8_t logicPos) const {
+        return toprope::self->memory[static_cast<int>(space_of(static_cast<TPosition>(logicPos)))];
+    }
 
     // -- for TBufPool and the queues ----------------------------------------------------------------------------------------
-    template <class Holder> bool init_from(Holder& holder, uint32_t num, uint32_t len, toprope::Carver& from, toprope::Site site) {
+    template <class Holder>
+    bool init_from(Holder& holder, uint32_t num, uint32_t len, toprope::Carver& from, toprope::Site site) {
         using namespace toprope;
         if (num == 0 || len == 0) {
             report("buffer-of-size-zero", site, &kInitBuffer, "InitBuffer(%u buffers, %u bytes): both must be at least 1", num, len);
             stop();
         }
         if (used_slots_ + num > static_cast<uint32_t>(kMaxBuffers)) {
-            report("too-many-buffers", site, &kInitBuffer, "InitBuffer: %u buffers on this TPipe, the limit is %d", used_slots_ + num, kMaxBuffers);
+            report("too-many-buffers", site, &kInitBuffer, "InitBuffer: %u buffers on this TPipe, the limit is %d", used_slots_ + num,
+                   kMaxBuffers);
             stop();
         }
         BufferSlot* first = &slots_[used_slots_];
@@ -371,7 +396,8 @@ public:
             slot.position = Holder::bufPosition;
             slot.queue = queues_;
             slot.managed = Holder::isTQue;
-            add_buffer({slot.address, slot.bytes, site_index(site), self->index, static_cast<uint8_t>(from.space), static_cast<uint8_t>(Holder::bufPosition), queues_});
+            add_buffer({slot.address, slot.bytes, site_index(site), self->index, static_cast<uint8_t>(from.space),
+                        static_cast<uint8_t>(Holder::bufPosition), queues_});
         }
         record(kInitBuffer, site, queues_, 0);
         holder.take_buffers(first, num);
@@ -419,12 +445,15 @@ private:
         settle(site);
         for (uint32_t i = 0; i < used_slots_; ++i)
             if (slots_[i].managed && slots_[i].state != toprope::BufferState::free)
-                toprope::warn("tensor-never-freed", slots_[i].allocated, &toprope::kAllocTensor, "the %s tensor allocated here is still %s at the end of the kernel: FreeTensor is missing",
+                toprope::warn("tensor-never-freed", slots_[i].allocated, &toprope::kAllocTensor,
+                              "the %s tensor allocated here is still %s at the end of the kernel: FreeTensor is missing",
                               toprope_position_name(slots_[i].position), toprope::kStateNames[static_cast<int>(slots_[i].state)]);
     }
-    template <typename T> GlobalTensor<T> spill(int32_t offset, uint64_t bytes, toprope::Site site) const {
+    template <typename T>
+    GlobalTensor<T> spill(int32_t offset, uint64_t bytes, toprope::Site site) const {
         if (spill_ == nullptr || static_cast<uint64_t>(offset) + bytes > spill_bytes_)
-            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer, "SPM buffer: bytes [%d:%llu] are used, InitSpmBuffer gave %u", offset,
+            toprope::report("buffer-over-capacity", site, &toprope::kInitBuffer,
+                            "SPM buffer: bytes [%d:%llu] are used, InitSpmBuffer gave %u", offset,
                             static_cast<unsigned long long>(static_cast<uint64_t>(offset) + bytes), spill_bytes_);
         GlobalTensor<T> tensor;
         tensor.SetGlobalBuffer(reinterpret_cast<T*>(spill_ + offset));

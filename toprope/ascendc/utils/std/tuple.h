@@ -5,5 +5,12 @@
 #include "../../kernel_operator.h"
 
 namespace AscendC::Std {
-using std::get; using std::make_tuple; using std::tuple; using std::tuple_cat; using std::tuple_element; using std::tuple_size; using std::tie; using std::forward_as_tuple;
-}
+using std::forward_as_tuple;
+using std::get;
+using std::make_tuple;
+using std::tie;
+using std::tuple;
+using std::tuple_cat;
+using std::tuple_element;
+using std::tuple_size;
+}  // namespace AscendC::Std
