@@ -52,9 +52,8 @@ def even_work(batch: int) -> Work:
 
 def save_random_model(folder: Path) -> None:
     """The random model in Hugging Face form."""
-    import transformers
-
     import torch
+    import transformers
 
     torch.manual_seed(0)
     transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG)).save_pretrained(folder)
@@ -74,6 +73,7 @@ class Ours:
 
     def __init__(self, folder: Path, dtype: str, batch: int) -> None:
         import torch
+
         from toprope.serve.engine import Engine
         from toprope.serve.engine_config import EngineConfig
         from toprope.serve.kernels import load_kernels
@@ -96,9 +96,8 @@ class Static:
     """Hugging Face `generate` over batches in order of arrival: each ends with its longest answer."""
 
     def __init__(self, folder: Path, dtype: str, batch: int) -> None:
-        import transformers
-
         import torch
+        import transformers
 
         self._model = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
         self._model.generation_config = transformers.GenerationConfig(

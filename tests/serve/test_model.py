@@ -110,6 +110,8 @@ def test_configuration_from_hugging_face() -> None:
     config = LlamaConfig.from_hf({**HF, "rope_parameters": scaled})
     assert config.rope_base == 5e5
     assert config.rope_scaling == RopeScaling("llama3", 8.0, 1.0, 4.0, 256)
+    assert LlamaConfig.from_hf({**HF, "sliding_window": 64}).context_tokens == 64
+    assert LlamaConfig.from_hf({**HF, "sliding_window": 64, "use_sliding_window": False}).context_tokens == 512
     for change, words in (
         ({"model_type": "gpt2"}, "gpt2"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "yarn"),

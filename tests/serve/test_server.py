@@ -23,6 +23,9 @@ pytest.importorskip("uvicorn")
 from running_server import RunningServer, running_server  # noqa: E402
 from tiny_llama import save_model  # noqa: E402
 
+from toprope.errors import TopropeError  # noqa: E402
+from toprope.serve.bad_weights import BadWeights  # noqa: E402
+from toprope.serve.errors import ServeError  # noqa: E402
 from toprope.serve.scheduler import SchedulerLimits  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -309,6 +312,27 @@ def test_a_signal_drains(folder: Path) -> None:
         assert refused.json()["error"]["code"] == "engine_unavailable"
         assert [line for line in lines if line][-1] == "data: [DONE]", "the answer in flight is completed"
     assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_ten_thousand_requests_at_once_are_answered(folder: Path) -> None:
+    with running_server(folder, limits=SchedulerLimits(max_batch_size=64, max_tokens=256)) as busy:
+        answer = busy.complete(prompt=["ab"] * 10_000, max_tokens=1, temperature=0)
+        assert answer.status_code == 200
+        choices = answer.json()["choices"]
+        assert [choice["index"] for choice in choices] == list(range(10_000))
+        assert len({choice["text"] for choice in choices}) == 1
+        busy.until_idle()
+
+
+def test_every_error_has_a_page() -> None:
+    pages = Path(__file__).parents[2] / "docs" / "errors"
+
+    def codes(kind: type[TopropeError]) -> set[str]:
+        return {kind.code}.union(*(codes(below) for below in kind.__subclasses__()))
+
+    own = codes(ServeError) - {"serve-error", "bad-request"} | {BadWeights.code}
+    assert not [code for code in sorted(own) if not (pages / f"{code}.md").exists()]
 
 
 @pytest.mark.slow

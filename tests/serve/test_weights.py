@@ -95,6 +95,18 @@ def test_dequantised_tensors_equal_the_reference(tmp_path: Path, kind: str) -> N
         np.testing.assert_array_equal(ours.tensor(tensor.name), expected, err_msg=tensor.name)
 
 
+def test_stretched_rotations_and_unknown_tensors_of_gguf_files(tmp_path: Path) -> None:
+    weights = random_weights(CONFIG)
+    GGUF_NAMES["rope_freqs"] = "rope_freqs"
+    path = save_gguf(tmp_path / "m.gguf", {**weights, "rope_freqs.weight": torch.linspace(1, 8, CONFIG.head // 2)})
+    config = open_model(path).config
+    plain, stretched = CONFIG.rotations(9)[1][:, -1], config.rotations(9)[1][:, -1]
+    torch.testing.assert_close(torch.asin(stretched) * 8, torch.asin(plain))
+    GGUF_NAMES["odd"] = "blk.0.ffn_gate_inp"
+    with pytest.raises(BadWeights, match=r"ffn_gate_inp.*no model that is served"):
+        open_model(save_gguf(tmp_path / "odd.gguf", {**weights, "odd.weight": torch.ones(16)}))
+
+
 def test_a_format_that_is_not_read_is_named(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", {"lm_head.weight": torch.randn(32, 64)}, "Q5_0")
     with pytest.raises(BadWeights, match=r"output\.weight.*format number 6.*Q4_0"):

@@ -54,7 +54,7 @@ class CompiledKernels:
         self._gated = function("gated", _POINTER, _POINTER, _COUNT, _COUNT)
         self._store = function("store_tokens", *[_POINTER] * 5, _COUNT, _POINTER, shape)
         self._attend = function("attention", *[_POINTER] * 3, shape, _POINTER, _POINTER, _COUNT, _FLOAT)
-        self._shapes: dict[tuple[int, int], _CacheShape] = {}
+        self._shapes: dict[tuple[object, int, int], _CacheShape] = {}
 
     def pack(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Linear:
         """Panels of 32 outputs, ``[outer / 32, inner, 32]``, the last one filled up with zeros."""
@@ -109,10 +109,11 @@ class CompiledKernels:
         )  # fmt: skip
 
     def _shape(self, memory: KvMemory, heads: int, layer: int) -> _CacheShape:
-        shape = self._shapes.get((heads, layer))
+        key = (memory.shape, heads, layer)
+        shape = self._shapes.get(key)
         if shape is None:
             value_offset = memory.kv_heads * memory.head * memory.block_tokens
-            shape = self._shapes[heads, layer] = _CacheShape(
+            shape = self._shapes[key] = _CacheShape(
                 2 * value_offset * memory.layers, 2 * value_offset * layer, value_offset,
                 memory.block_tokens, heads, memory.kv_heads, memory.head,
             )  # fmt: skip

@@ -116,7 +116,8 @@ class GgufFile:
                 f"{self.path}: tensor {name!r} ends {missing} bytes behind the end of the file; it was cut short"
             )
         blocks = np.frombuffer(self._bytes, np.uint8, size, start).reshape(-1, form.block_bytes)
-        return form.decode(blocks).reshape(shape)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite scales are the file's own
+            return form.decode(blocks).reshape(shape)
 
     def tensors(self) -> dict[str, _Floats]:
         """All weights of a Llama-family file under the names that ``Llama`` takes."""
@@ -126,8 +127,10 @@ class GgufFile:
         found = {}
         for name in self._table:
             target = _hf_name(name)
-            if target is None:
+            if name == ROPE_DIVISORS:
                 continue
+            if target is None:  # leaving it out would give a model that answers nonsense
+                raise BadWeights(f"{self.path}: tensor {name!r} belongs to no model that is served")
             tensor = self.tensor(name)
             # llama.cpp rotates neighbouring pairs in this family; rotate-half wants the pairs half a head apart.
             if family == "llama" and ".attn_q." in name:
@@ -174,6 +177,7 @@ class GgufFile:
         return name, (shape, self._number("I"), self._number("Q"))
 
 
+ROPE_DIVISORS = "rope_freqs.weight"
 _LAYER_NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",

@@ -33,6 +33,7 @@ class KvMemory:
             )
         self.blocks, self.block_tokens, self.layers = blocks, block_tokens, layers
         self.kv_heads, self.head, self.dtype = kv_heads, head, dtype
+        self.shape = (layers, kv_heads, head, block_tokens)
         shape = (layers, 2, kv_heads * head * block_tokens)
         # Zeros, not poison: the kernel multiplies what lies behind the last token by an exact zero.
         self.data = torch.zeros((blocks, *shape), dtype=dtype)

@@ -16,13 +16,17 @@ _FAMILY = ("llama", "mistral", "qwen2", "qwen3")
 
 @dataclass(frozen=True)
 class RopeScaling:
-    """How rotary frequencies are stretched for contexts beyond the trained one (``llama3`` or ``linear``)."""
+    """How rotary frequencies are stretched for contexts beyond the trained one.
+
+    ``linear`` divides all by ``factor``, ``llama3`` long waves only, ``divisors`` each by its own number (in GGUF files).
+    """
 
     kind: str
-    factor: float
+    factor: float = 1.0
     low_frequency: float = 1.0
     high_frequency: float = 4.0
     trained_tokens: int = 8192
+    divisors: tuple[float, ...] = ()  # head / 2 of them
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class LlamaConfig:
                 heads=heads,
                 kv_heads=config.get("num_key_value_heads") or heads,
                 head=config.get("head_dim") or config["hidden_size"] // heads,
-                context_tokens=config["max_position_embeddings"],
+                context_tokens=_context(config),
                 norm_epsilon=config.get("rms_norm_eps", 1e-6),
                 rope_base=config.get("rope_theta") or rope.get("rope_theta", 10000.0),
                 rope_scaling=_scaling(rope),
@@ -81,7 +85,9 @@ class LlamaConfig:
             raise BadWeights(f"config.json has no {missing}") from None
 
     @classmethod
-    def from_gguf(cls, metadata: Mapping[str, Any], *, tied_embeddings: bool) -> LlamaConfig:
+    def from_gguf(
+        cls, metadata: Mapping[str, Any], *, tied_embeddings: bool, rope_divisors: tuple[float, ...] = ()
+    ) -> LlamaConfig:
         """From GGUF key/value pairs; raises ``BadWeights`` as ``from_hf`` does."""
         family = metadata.get("general.architecture")
         if family not in _FAMILY:
@@ -91,6 +97,9 @@ class LlamaConfig:
         try:
             hidden, heads = metadata[f"{family}.embedding_length"], metadata[f"{family}.attention.head_count"]
             factor = metadata.get(f"{family}.rope.scaling.factor")
+            scaling = RopeScaling("linear", factor) if factor else None
+            if rope_divisors:
+                scaling = RopeScaling("divisors", divisors=rope_divisors)
             end = metadata.get("tokenizer.ggml.eos_token_id")
             return cls(
                 vocab=metadata.get(f"{family}.vocab_size") or len(metadata["tokenizer.ggml.tokens"]),
@@ -103,7 +112,7 @@ class LlamaConfig:
                 context_tokens=metadata[f"{family}.context_length"],
                 norm_epsilon=metadata[f"{family}.attention.layer_norm_rms_epsilon"],
                 rope_base=metadata.get(f"{family}.rope.freq_base", 10000.0),
-                rope_scaling=RopeScaling("linear", factor) if factor else None,
+                rope_scaling=scaling,
                 tied_embeddings=tied_embeddings,
                 end_tokens=frozenset([] if end is None else [end]),
             )
@@ -116,6 +125,8 @@ class LlamaConfig:
         scaling = self.rope_scaling
         if scaling is not None and scaling.kind == "linear":
             frequency = frequency / scaling.factor
+        elif scaling is not None and scaling.kind == "divisors":
+            frequency = frequency / torch.tensor(scaling.divisors)
         elif scaling is not None:  # llama3: long waves are stretched, short ones kept, those between blended
             turns = scaling.trained_tokens * frequency / (2 * math.pi)
             share = (turns - scaling.low_frequency) / (scaling.high_frequency - scaling.low_frequency)
@@ -123,6 +134,13 @@ class LlamaConfig:
             frequency = frequency * (share + (1 - share) / scaling.factor)
         angles = torch.arange(positions, dtype=torch.float32)[:, None] * frequency
         return angles.cos().contiguous(), angles.sin().contiguous()
+
+
+def _context(config: Mapping[str, Any]) -> int:
+    """Within a sliding window attention is ordinary, so a model with one is served up to the window's length."""
+    window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
+    longest: int = config["max_position_embeddings"]
+    return min(longest, window) if window else longest
 
 
 def _scaling(rope: Mapping[str, Any]) -> RopeScaling | None:

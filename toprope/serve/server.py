@@ -25,7 +25,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from .bad_weights import BadWeights
+from toprope.errors import TopropeError
+
 from .batch import PreemptionMode
 from .engine_config import DTYPES, EngineConfig
 from .engine_process import EngineProcess, EngineState, EngineUnavailable
@@ -335,7 +336,7 @@ def main(argv: list[str] | None = None) -> int:
             ),
             policy=make_policy(options.policy, ttft_s=options.ttft / 1000, tpot_s=options.tpot / 1000),
         )
-    except (BadWeights, ValueError) as error:
+    except (TopropeError, ValueError) as error:
         print(f"toprope serve: {error}", file=sys.stderr)
         return 2
     server = Server(

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from .bad_weights import BadWeights
-from .gguf import GgufFile
+from .gguf import ROPE_DIVISORS, GgufFile
 from .llama_config import LlamaConfig
 
 
@@ -35,7 +35,10 @@ def open_model(path: str | Path) -> ModelFiles:
         raise BadWeights(f"{path}: no such file or folder")
     file = GgufFile(path)
     tensors = {name: torch.from_numpy(array) for name, array in file.tensors().items()}
-    config = LlamaConfig.from_gguf(file.metadata, tied_embeddings="lm_head.weight" not in tensors)
+    divisors = tuple(file.tensor(ROPE_DIVISORS).tolist()) if ROPE_DIVISORS in file.tensor_names() else ()
+    config = LlamaConfig.from_gguf(
+        file.metadata, tied_embeddings="lm_head.weight" not in tensors, rope_divisors=divisors
+    )
     return ModelFiles(path, config, tensors, file)
 
 
