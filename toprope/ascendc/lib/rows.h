@@ -1,0 +1,132 @@
+// Row-wise work on float matrices in UB: reductions to one value per row and operations of a matrix with one value per row.
+// A row value travels as a block of eight equal floats. While a row is at most 2040 floats, rows are the repeats of an instruction and the
+// columns are done 64 at a time; longer rows are done one by one.
+#pragma once
+
+#include "steps.h"
+
+namespace toprope {
+
+inline constexpr uint32_t kRowStrideLimit = 255 * 8;
+
+struct Rows {
+    using Tensor = AscendC::LocalTensor<float>;
+    uint32_t rows, width;  // width in floats, a multiple of 8
+    Site site;
+
+    void wait() const { pipe_barrier(Pipe::v, site); }
+    bool rows_repeat() const { return width <= kRowStrideLimit; }
+    Steps<float> all(uint32_t per_row = 0) const { return {static_cast<int32_t>(rows * (per_row == 0 ? width : per_row)), site}; }
+
+    // blocks[r] = the fold of the first n elements of row r. partial holds 64 floats per row (and one per 64 of a row), packed one float per row (a multiple of 8).
+    template <Fold fold> void reduce(const Tensor& blocks, const Tensor& src, uint32_t n, const Tensor& partial, const Tensor& packed) const {
+        const auto stride = static_cast<int32_t>(width / 8);
+        if (n <= 64) whole<fold>(packed, src, n, rows, stride);
+        else if (rows_repeat()) {
+            const uint16_t pitch = static_cast<uint16_t>(width / 8);
+            for (uint32_t done = 0; done < rows; done += 255) {
+                const uint32_t repeats = rows - done < 255 ? rows - done : 255;
+                AscendC::Adds(partial[done * 64], src[uint64_t{done} * width], 0.f, 64, repeats, AscendC::UnaryRepeatParams(1, 1, 8, pitch), site), wait();
+                for (uint32_t column = 64; column < n; column += 64) {
+                    const Tensor from = src[done * width + column];
+                    const AscendC::BinaryRepeatParams strides(1, 1, 1, 8, 8, static_cast<uint8_t>(pitch));
+                    const uint64_t mask = n - column < 64 ? n - column : 64;
+                    if constexpr (fold == Fold::SUM) AscendC::Add(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                    else AscendC::Max(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                    wait();
+                }
+            }
+            whole<fold>(packed, partial, 64, rows, 8);
+        } else {
+            for (uint32_t r = 0; r < rows; ++r) {
+                uint32_t parts = n / 64;
+                whole<fold>(partial, src[r * width], 64, parts, 8);
+                if (n % 64 != 0) whole<fold>(partial[parts], src[r * width + parts * 64], n % 64, 1, 8), ++parts;
+                for (; parts > 64; parts = (parts + 63) / 64) whole_tail<fold>(partial, parts);
+                whole<fold>(packed[r], partial, parts, 1, 8);
+            }
+        }
+        spread(blocks, packed);
+    }
+    // blocks[r] = eight times packed[r]; both padded to 8 rows.
+    void spread(const Tensor& blocks, const Tensor& packed) const {
+        for (uint32_t done = 0; done < rows; done += 248)
+            AscendC::Brcb(blocks[done * 8], packed[done], static_cast<uint8_t>(((rows - done < 248 ? rows - done : 248) + 7) / 8), AscendC::BrcbRepeatParams(1, 8), site);
+        wait();
+    }
+    // packed[r] = the value of block r.
+    void pack(const Tensor& packed, const Tensor& blocks) const { whole<Fold::MAX>(packed, blocks, 1, rows, 1); }
+
+    // dst = src op blocks, row by row; op is called as op(dst, src0, src1, mask, repeats, strides).
+    template <typename F> void with_blocks(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks) const {
+        const auto pitch = static_cast<uint8_t>(width / 8);
+        if (rows_repeat()) {
+            for (uint32_t done = 0; done < rows; done += 255)
+                for (uint32_t column = 0; column < width; column += 64)
+                    op(dst[done * width + column], src[done * width + column], blocks[done * 8], uint64_t{width - column < 64 ? width - column : 64}, rows - done < 255 ? rows - done : 255,
+                       AscendC::BinaryRepeatParams(1, 1, 0, pitch, pitch, 1));
+        } else
+            for (uint32_t r = 0; r < rows; ++r)
+                for (uint32_t column = 0; column < width;) {
+                    const uint32_t left = (width - column) / 64, repeats = left == 0 ? 1 : left < 255 ? left : 255;
+                    op(dst[r * width + column], src[r * width + column], blocks[r * 8], uint64_t{left == 0 ? width - column : 64}, repeats, AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
+                    column += repeats * 64;
+                }
+        wait();
+    }
+    // dst = src op vector, the same vector of `width` floats for every row.
+    template <typename F> void with_vector(const F& op, const Tensor& dst, const Tensor& src, const Tensor& vector) const {
+        for (uint32_t r = 0; r < rows; ++r) op(dst[r * width], src[r * width], vector, static_cast<int32_t>(width));
+        wait();
+    }
+    void sub_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Sub(a..., site); }, d, s, b); }
+    void mul_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, b); }
+    void div_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Div(a..., site); }, d, s, b); }
+    void mul_vector(const Tensor& d, const Tensor& s, const Tensor& v) const { with_vector([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, v); }
+    void add_vector(const Tensor& d, const Tensor& s, const Tensor& v) const { with_vector([this](auto&&... a) { AscendC::Add(a..., site); }, d, s, v); }
+
+private:
+    template <Fold fold> void whole(const Tensor& dst, const Tensor& src, uint32_t mask, uint32_t repeats, int32_t stride) const {
+        for (uint32_t done = 0; done < repeats; done += 255) {
+            const auto n = static_cast<int32_t>(repeats - done < 255 ? repeats - done : 255);
+            if constexpr (fold == Fold::SUM) AscendC::WholeReduceSum<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride, site);
+            else AscendC::WholeReduceMax<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
+        }
+        wait();
+    }
+    template <Fold fold> void whole_tail(const Tensor& partial, uint32_t parts) const {
+        const uint32_t full = parts / 64;
+        whole<fold>(partial, partial, 64, full, 8);
+        if (parts % 64 != 0) whole<fold>(partial[full], partial[full * 64], parts % 64, 1, 8);
+    }
+};
+
+// Scratch of a row-wise function: how many rows fit, and the tensors for them.
+struct RowScratch {
+    AscendC::LocalTensor<float> partial, packed, blocks[3], data[2];
+    uint32_t rows = 0;  // per round; 0 after a report
+    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, Site site) {
+        const uint32_t long_row = (width / 64 + 8) / 8 * 8;  // partial results of one row
+        const auto bytes = [&](uint32_t n) {
+            const uint32_t padded = (n + 7) / 8 * 8, partials = n * 64 > long_row ? n * 64 : long_row;
+            return (uint64_t{partials} + padded + uint64_t{padded} * 8 * block_tensors + uint64_t{n} * width * data_tensors) * 4;
+        };
+        uint32_t room = total_rows < 8 ? total_rows : (total_rows + 7) / 8 * 8;
+        const uint64_t per_row = bytes(16) - bytes(8);
+        if (bytes(room) > scratch.left()) room = static_cast<uint32_t>(scratch.left() / (per_row / 8)) / 8 * 8;
+        if (room == 0)
+            for (room = 7; room > 1 && bytes(room) > scratch.left();) --room;
+        while (room > 8 && bytes(room) > scratch.left()) room -= 8;
+        const uint32_t padded = (room + 7) / 8 * 8;
+        partial = scratch.take<float>(room * 64 > long_row ? room * 64 : long_row);
+        packed = scratch.take<float>(padded);
+        for (uint32_t i = 0; i < block_tensors; ++i) blocks[i] = scratch.take<float>(padded * 8);
+        for (uint32_t i = 0; i < data_tensors; ++i) data[i] = scratch.take<float>(room * width);
+        if (!scratch.enough()) return;
+        rows = room;
+        AscendC::Duplicate(packed, 0.f, static_cast<int32_t>(padded), site);  // Brcb reads whole groups of eight
+        pipe_barrier(Pipe::v, site);
+    }
+};
+
+}  // namespace toprope
