@@ -9,13 +9,28 @@ import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
-from tests.ascendc.ub_image import CXX, PRELUDE, SRC1, Array, Call, Layout, calls, check_call, entry, gather, image_of, ordinary
+from tests.ascendc.ub_image import (
+    CXX,
+    PRELUDE,
+    SRC1,
+    Array,
+    Call,
+    Layout,
+    calls,
+    check_call,
+    entry,
+    gather,
+    image_of,
+    ordinary,
+)
 from toprope.kernel import KernelFile
 
 
 def rounded(f: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     """16-bit floats compute in float and round once, which is what NumPy's float16 does too."""
-    return lambda a, b: f(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype) if a.dtype == np.float16 else f(a, b)
+    return lambda a, b: (
+        f(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype) if a.dtype == np.float16 else f(a, b)
+    )
 
 
 ORACLES: dict[str, Callable[..., Array]] = {
@@ -29,7 +44,11 @@ ORACLES: dict[str, Callable[..., Array]] = {
     "Or": np.bitwise_or,
 }
 ARITHMETIC = ("int16", "float16", "int32", "float32")
-DTYPES = {name: ARITHMETIC for name in ORACLES} | {"Div": ("float16", "float32"), "And": ("int16", "uint16"), "Or": ("int16", "uint16")}
+DTYPES = {name: ARITHMETIC for name in ORACLES} | {
+    "Div": ("float16", "float32"),
+    "And": ("int16", "uint16"),
+    "Or": ("int16", "uint16"),
+}
 CASES = [(name, dtype) for name, dtypes in DTYPES.items() for dtype in dtypes]
 
 
@@ -94,7 +113,9 @@ def test_accumulating_into_the_second_source_is_allowed(binary: KernelFile) -> N
     assert not run.trace.reports
 
 
-@pytest.mark.parametrize(("name", "layout"), [("Div_float32", Layout(repeat=(0, 8, 0))), ("Add_int16", Layout(repeat=(0, 8, 0)))])
+@pytest.mark.parametrize(
+    ("name", "layout"), [("Div_float32", Layout(repeat=(0, 8, 0))), ("Add_int16", Layout(repeat=(0, 8, 0)))]
+)
 def test_other_functions_may_not_accumulate(binary: KernelFile, name: str, layout: Layout) -> None:
     image = image_of(np.random.default_rng(4), ("float32",) * 3, ordinary)
     run = getattr(binary, name)[1](image, 6, *Call("mask", 64, 64, 3, layout=layout).arguments()[1:])

@@ -12,7 +12,22 @@ import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
-from tests.ascendc.ub_image import BF16, CXX, PRELUDE, REGION, Array, Call, Layout, calls, check_call, entry, gather, image_of, ordinary, same
+from tests.ascendc.ub_image import (
+    BF16,
+    CXX,
+    PRELUDE,
+    REGION,
+    Array,
+    Call,
+    Layout,
+    calls,
+    check_call,
+    entry,
+    gather,
+    image_of,
+    ordinary,
+    same,
+)
 from toprope.build import shared_library
 from toprope.kernel import KernelFile
 
@@ -72,7 +87,13 @@ def to_format(x: Array, dtype: Any, mode: str) -> Array:
     top = value(high)
     limit = np.longdouble(2) * value(low) - value(low - 1)  # what the format's next number would be
     middle = (value(low) + np.where(np.isinf(top), limit, top)) / 2
-    up = {"FLOOR": negative, "CEIL": ~negative, "TRUNC": np.zeros_like(negative), "ODD": low & 1 == 0, "ROUND": exact >= middle}[mode]
+    up = {
+        "FLOOR": negative,
+        "CEIL": ~negative,
+        "TRUNC": np.zeros_like(negative),
+        "ODD": low & 1 == 0,
+        "ROUND": exact >= middle,
+    }[mode]
     chosen = np.where((value(low) != exact) & up, high, low) | np.where(negative, sign_bit, 0)
     finite = np.isfinite(x.astype(np.float64))
     return np.where(finite, chosen, bits).astype(f"u{near.itemsize}").view(near.dtype)
@@ -86,8 +107,20 @@ def cast(x: Array, to: Any, mode: str) -> Array:
         if x.dtype.kind in "iu":
             return np.clip(x.astype(object), info.min, info.max).astype(to)
         whole = to_integral(x.astype(np.float64), mode)
-        inside = np.nan_to_num(np.where((whole >= info.min) & (whole < float(info.max) + (to.itemsize == 8 or 1)), whole, 0)).astype(np.int64).astype(to)
-        return np.where(np.isnan(whole), 0, np.where(whole > info.max if to.itemsize < 8 else whole >= 2.0**63, info.max, np.where(whole < info.min, info.min, inside))).astype(to)
+        inside = (
+            np.nan_to_num(np.where((whole >= info.min) & (whole < float(info.max) + (to.itemsize == 8 or 1)), whole, 0))
+            .astype(np.int64)
+            .astype(to)
+        )
+        return np.where(
+            np.isnan(whole),
+            0,
+            np.where(
+                whole > info.max if to.itemsize < 8 else whole >= 2.0**63,
+                info.max,
+                np.where(whole < info.min, info.min, inside),
+            ),
+        ).astype(to)
     if x.dtype == to:
         return to_integral(x.astype(np.float64), mode).astype(to)
     return to_format(x if x.dtype.kind in "iu" else x.astype(np.float64), to, mode)
@@ -117,14 +150,24 @@ def casts() -> KernelFile:
         )
 
     scaled = entry(
-        "scaled", ("half", "int32_t", "int32_t"),
+        "scaled",
+        ("half", "int32_t", "int32_t"),
         "case 0: SetDeqScale(half(s)); Cast(d, a, RoundMode::CAST_NONE, n); break; case 1: SetDeqScale(half(s)); CastDequant(d, a, n); break; case 2: Cast(d, a, RoundMode::CAST_NONE, n); break;",
     )
-    int4 = entry("to_int4", ("half", "half", "half"), "case 0: Cast(d.ReinterpretCast<int4b_t>(), a, (RoundMode)(int)s, n); break; case 1: Cast(d.ReinterpretCast<int4b_t>(), a, (RoundMode)(int)s, (uint64_t)n, rep, u1); break;")
-    int4 += entry("from_int4", ("half", "half", "half"), "case 0: Cast(d, a.ReinterpretCast<int4b_t>(), RoundMode::CAST_NONE, n); break; case 1: Cast(d, a.ReinterpretCast<int4b_t>(), RoundMode::CAST_NONE, (uint64_t)n, rep, u1); break;")
+    int4 = entry(
+        "to_int4",
+        ("half", "half", "half"),
+        "case 0: Cast(d.ReinterpretCast<int4b_t>(), a, (RoundMode)(int)s, n); break; case 1: Cast(d.ReinterpretCast<int4b_t>(), a, (RoundMode)(int)s, (uint64_t)n, rep, u1); break;",
+    )
+    int4 += entry(
+        "from_int4",
+        ("half", "half", "half"),
+        "case 0: Cast(d, a.ReinterpretCast<int4b_t>(), RoundMode::CAST_NONE, n); break; case 1: Cast(d, a.ReinterpretCast<int4b_t>(), RoundMode::CAST_NONE, (uint64_t)n, rep, u1); break;",
+    )
     table = "VdeqInfo info; for (int i = 0; i < 16; i++) { info.vdeqScale[i] = 0.25f * (i + 1); info.vdeqOffset[i] = i - 8; info.vdeqSignMode[i] = true; } SetDeqScale(b.template ReinterpretCast<uint64_t>(), info); PipeBarrier<PIPE_ALL>();"
     deq = entry(
-        "deq", ("int8_t", "int16_t", "int16_t"),
+        "deq",
+        ("int8_t", "int16_t", "int16_t"),
         f"""
         case 0: SetDeqScale(s, -7, true); CastDequant<int8_t, int16_t, false, false>(d, a, n); break;
         case 1: SetDeqScale(s, -7, true); CastDeq<int8_t, int16_t, false, true>(d, a, n); break;
@@ -143,12 +186,37 @@ def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:
     data = ordinary(rng, dtype, count)
     if dtype.kind == "f":
         ties = rng.integers(-300, 300, count) + rng.choice([0.0, 0.5, -0.5, 0.4999, 0.25], count)
-        limits = rng.choice([127.5, 128.5, -128.5, 255.5, 32767.5, -32768.5, 65519.0, 65520.0, 65536.0, 2147483520.0, 2147483648.0, -2147483648.0, 9.3e18, -9.3e18, 1e-7, 3e-8, 2.9e-8], count)
-        narrow = (rng.standard_normal(count) * 8).astype(np.float16).astype(np.float64) * (1 + rng.choice([0, 2.0**-11, -(2.0**-11), 2.0**-8], count))
+        limits = rng.choice(
+            [
+                127.5,
+                128.5,
+                -128.5,
+                255.5,
+                32767.5,
+                -32768.5,
+                65519.0,
+                65520.0,
+                65536.0,
+                2147483520.0,
+                2147483648.0,
+                -2147483648.0,
+                9.3e18,
+                -9.3e18,
+                1e-7,
+                3e-8,
+                2.9e-8,
+            ],
+            count,
+        )
+        narrow = (rng.standard_normal(count) * 8).astype(np.float16).astype(np.float64) * (
+            1 + rng.choice([0, 2.0**-11, -(2.0**-11), 2.0**-8], count)
+        )
         with np.errstate(over="ignore"):
             data = np.choose(rng.integers(0, 4, count), [data.astype(np.float64), ties, limits, narrow]).astype(dtype)
     elif dtype.itemsize >= 4:
-        data[1::3] = ((1 << rng.integers(20, dtype.itemsize * 8 - 2, len(data[1::3]))) + rng.integers(-3, 4, len(data[1::3]))).astype(dtype)
+        data[1::3] = (
+            (1 << rng.integers(20, dtype.itemsize * 8 - 2, len(data[1::3]))) + rng.integers(-3, 4, len(data[1::3]))
+        ).astype(dtype)
     return data
 
 
@@ -158,11 +226,22 @@ def test_cast(casts: KernelFile, source: str, to: str) -> None:
     rng = np.random.default_rng(zlib.crc32(f"{source}{to}".encode()))
     some = calls(256 // max(s.itemsize, d.itemsize), rng, (d.itemsize, s.itemsize, s.itemsize))
     for mode in PAIRS[source, to]:
-        for call in some if mode == PAIRS[source, to][0] else some[-1:] + [Call("count", some[0].width, 2500)]:
-            check_call(casts, f"cast_{source}_{to}", call, (d, s), lambda x, mode=mode: cast(x, d, mode), rng, scalar=CODES[mode], values=hard)  # type: ignore[misc]
+        for call in some if mode == PAIRS[source, to][0] else [*some[-1:], Call("count", some[0].width, 2500)]:
+            check_call(
+                casts,
+                f"cast_{source}_{to}",
+                call,
+                (d, s),
+                lambda x, mode=mode: cast(x, d, mode),
+                rng,
+                scalar=CODES[mode],
+                values=hard,
+            )  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(("source", "to"), [p for p in PAIRS if p[0] in ("float16", "bfloat16", "int16", "int8", "uint8")])
+@pytest.mark.parametrize(
+    ("source", "to"), [p for p in PAIRS if p[0] in ("float16", "bfloat16", "int16", "int8", "uint8")]
+)
 def test_every_input_of_16_bits(casts: KernelFile, source: str, to: str) -> None:
     s, d = dtype_of(source), dtype_of(to)
     everything = np.arange(1 << 8 * s.itemsize, dtype=np.uint32).astype(f"u{s.itemsize}").view(s)
@@ -170,8 +249,16 @@ def test_every_input_of_16_bits(casts: KernelFile, source: str, to: str) -> None
     for mode in PAIRS[source, to]:
         for begin in range(0, len(everything), step):
             chunk = everything[begin : begin + step]
-            check_call(casts, f"cast_{source}_{to}", Call("count", 256 // max(s.itemsize, d.itemsize), len(chunk)), (d, s), lambda x, mode=mode: cast(x, d, mode),  # type: ignore[misc]
-                       np.random.default_rng(0), scalar=CODES[mode], values=lambda _, t, n, chunk=chunk: np.resize(chunk, n).astype(t))  # type: ignore[misc]
+            check_call(
+                casts,
+                f"cast_{source}_{to}",
+                Call("count", 256 // max(s.itemsize, d.itemsize), len(chunk)),
+                (d, s),
+                lambda x, mode=mode: cast(x, d, mode),  # type: ignore[misc]
+                np.random.default_rng(0),
+                scalar=CODES[mode],
+                values=lambda _, t, n, chunk=chunk: np.resize(chunk, n).astype(t),
+            )  # type: ignore[misc]
 
 
 def test_narrowing_in_place_is_right_and_gets_advice(casts: KernelFile) -> None:
@@ -203,7 +290,9 @@ def test_int32_to_half_is_scaled(casts: KernelFile) -> None:
         x = gather(image, REGION, np.arange(700) * 4, np.int32)
         casts.scaled[1](image, form, *Call("count", 64, 700).arguments(0.01)[1:])
         with np.errstate(over="ignore"):
-            want = (x.astype(np.float32) * np.float32(2**-17) * np.float32(np.float16(0.01)) * np.float32(2**17)).astype(np.float16)
+            want = (
+                x.astype(np.float32) * np.float32(2**-17) * np.float32(np.float16(0.01)) * np.float32(2**17)
+            ).astype(np.float16)
         assert same(gather(image, 0, np.arange(700) * 2, np.float16), want).all()
     run = casts.scaled[1](image, 2, *Call("count", 64, 700).arguments(0.01)[1:])
     assert [r.code for r in run.trace.reports] == ["deq-scale-unset"]
@@ -246,14 +335,25 @@ def test_dequantise_to_8_bits(casts: KernelFile) -> None:
     seen_scale = seen.view(np.float32)
     blocks, lane = np.arange(320) // 16, np.arange(320) % 16
     for form, half, to, offset in ((0, 0, np.int8, -7), (1, 16, np.int8, -7), (2, 16, np.uint8, 9), (3, 0, np.int8, 0)):
-        image = image_of(rng, ("int8", "int16", "int16"), lambda r, t, n: r.integers(-128, 128, n).astype(t) if t.itemsize == 1 else r.integers(-900, 900, n).astype(t))
+        image = image_of(
+            rng,
+            ("int8", "int16", "int16"),
+            lambda r, t, n: (
+                r.integers(-128, 128, n).astype(t) if t.itemsize == 1 else r.integers(-900, 900, n).astype(t)
+            ),
+        )
         x = gather(image, REGION, np.arange(320) * 2, np.int16)
         want = image.copy()
         n = 128 if form == 2 else 320
         call = Call("count", 128, n, 2, layout=Layout((1, 1, 1), (8, 8, 1)))
         casts.deq[1](image, form, *call.arguments(scale)[1:])
         if form == 3:
-            result = cast(x.astype(np.float32) * (np.float32(0.25) * (lane + 1)).astype(np.float32) + (lane - 8).astype(np.float32), to, "RINT")
+            result = cast(
+                x.astype(np.float32) * (np.float32(0.25) * (lane + 1)).astype(np.float32)
+                + (lane - 8).astype(np.float32),
+                to,
+                "RINT",
+            )
         else:
             result = ORACLES["CastDequant"](x, seen_scale, offset, to)
         total = 256 if form == 2 else 320

@@ -12,7 +12,14 @@ from tests.ascendc.harness import kernels
 from tests.ascendc.ub_image import CXX, PRELUDE, REGION, Array, Call, Layout, entry, gather, image_of, ordinary
 from toprope.kernel import KernelFile
 
-MODES: dict[str, Callable[[Array, Array], Array]] = {"LT": np.less, "GT": np.greater, "EQ": np.equal, "LE": np.less_equal, "GE": np.greater_equal, "NE": np.not_equal}
+MODES: dict[str, Callable[[Array, Array], Array]] = {
+    "LT": np.less,
+    "GT": np.greater,
+    "EQ": np.equal,
+    "LE": np.less_equal,
+    "GE": np.greater_equal,
+    "NE": np.not_equal,
+}
 
 
 def compare(a: Array, b: Array, mode: str) -> Array:
@@ -26,7 +33,9 @@ ORACLES: dict[str, Callable[..., Array]] = {
     "GetCmpMask": lambda bits: bits,
     "SetCmpMask": lambda bits: bits,
 }
-CASES = [(dtype, mode) for dtype in ("float16", "float32", "int32") for mode in MODES if dtype != "int32" or mode == "EQ"]
+CASES = [
+    (dtype, mode) for dtype in ("float16", "float32", "int32") for mode in MODES if dtype != "int32" or mode == "EQ"
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +51,21 @@ def compares() -> KernelFile:
     for dtype in ("float16", "float32", "int32"):
         types = ("uint8_t", CXX[dtype], CXX[dtype])
         mode = "const CMPMODE mode = (CMPMODE)((int)s % 10); "
-        for function, operand, params in (("Compare", "b", "p2"), ("Compares", "b.GetValue(0)", "u1"), ("CompareScalar", "b.GetValue(0)", "u1")):
-            text += entry(f"{function}_{dtype}", types, cases(function, operand, params)).replace("switch (form)", mode + "switch (form)")
+        for function, operand, params in (
+            ("Compare", "b", "p2"),
+            ("Compares", "b.GetValue(0)", "u1"),
+            ("CompareScalar", "b.GetValue(0)", "u1"),
+        ):
+            text += entry(f"{function}_{dtype}", types, cases(function, operand, params)).replace(
+                "switch (form)", mode + "switch (form)"
+            )
     register = """
         case 0: Compare(a, b, mode, (uint64_t)n, p2); PipeBarrier<PIPE_ALL>(); GetCmpMask(d); break;
         case 1: SetCmpMask(d); PipeBarrier<PIPE_ALL>(); Compare(a, b, mode, m, p2); PipeBarrier<PIPE_ALL>(); GetCmpMask(d[1024]); break;"""
     for dtype in ("float16", "float32"):
-        text += entry(f"register_{dtype}", ("uint8_t", CXX[dtype], CXX[dtype]), register).replace("switch (form)", "const CMPMODE mode = (CMPMODE)(int)s; switch (form)")
+        text += entry(f"register_{dtype}", ("uint8_t", CXX[dtype], CXX[dtype]), register).replace(
+            "switch (form)", "const CMPMODE mode = (CMPMODE)(int)s; switch (form)"
+        )
     return kernels(text, "compare")
 
 
@@ -60,11 +77,17 @@ def test_compare(compares: KernelFile, function: str, dtype: str, mode: str) -> 
     width = 256 // t.itemsize
     # The mask arguments are reserved on A2: n = 3 or sparse bits change nothing.
     some = [Call("count", width, width * k) for k in (1, 2, 7, 4900 // width)]
-    some += [Call("mask", width, 3, 3), Call("bits", width, 0, 2, 5), Call("counter", width, width + 1), Call("mask", width, width, 3, layout=Layout((1, 2, 3), (1, 17, 25)))]
+    some += [
+        Call("mask", width, 3, 3),
+        Call("bits", width, 0, 2, 5),
+        Call("counter", width, width + 1),
+        Call("mask", width, width, 3, layout=Layout((1, 2, 3), (1, 17, 25))),
+    ]
     for call in some:
+
         def values(r: np.random.Generator, dt: Array, n: int) -> Array:
             data = ordinary(r, dt, n)
-            data[:: 3] = r.integers(-3, 3, len(data[::3])).astype(dt)
+            data[::3] = r.integers(-3, 3, len(data[::3])).astype(dt)
             return data
 
         image = image_of(rng, ("uint8", t, t), values)
@@ -72,7 +95,11 @@ def test_compare(compares: KernelFile, function: str, dtype: str, mode: str) -> 
         lanes = call.repeats * width if call.form in ("mask", "bits") else -(-call.n // width) * width
         full = Call("count" if call.form == "count" else "counter", width, lanes, layout=call.layout)
         a = gather(image, REGION, full.offsets(1, t.itemsize), t)
-        b = gather(image, 2 * REGION, full.offsets(2, t.itemsize), t) if function == "Compare" else image[2 * REGION : 2 * REGION + t.itemsize].view(t)[0]
+        b = (
+            gather(image, 2 * REGION, full.offsets(2, t.itemsize), t)
+            if function == "Compare"
+            else image[2 * REGION : 2 * REGION + t.itemsize].view(t)[0]
+        )
         want[: lanes // 8] = compare(a, b, mode)
         run = getattr(compares, f"{function}_{dtype}")[1](image, *call.arguments(list(MODES).index(mode)))
         assert not run.trace.reports

@@ -46,7 +46,9 @@ ORACLES: dict[str, Callable[..., Array]] = {
     "FusedMulAddRelu": lambda a, b, d: relu(step(np.add, step(np.multiply, a, d), b)),
     "MulAddDst": mul_add_dst,
     "Axpy": lambda x, d: mul_add_dst(x, np.full_like(x, 0.3), d),
-    "AddDeqRelu": lambda a, b: relu(((a + b).astype(np.float32) * np.float32(2**-17) * np.float32(0.25) * np.float32(2**17)).astype(np.float16)),
+    "AddDeqRelu": lambda a, b: relu(
+        ((a + b).astype(np.float32) * np.float32(2**-17) * np.float32(0.25) * np.float32(2**17)).astype(np.float16)
+    ),
 }
 PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
     "AddRelu": tuple((t, t) for t in ("int16", "float16", "float32")),
@@ -68,7 +70,11 @@ READS_DST = ("FusedMulAdd", "MulAddRelu", "FusedMulAddRelu", "MulAddDst", "Axpy"
 def cases_of(name: str, d: str, s: str) -> str:
     sources = "a, U(0.3f)" if name == "Axpy" else "a, b"
     params = "u1" if name == "Axpy" else "p2"
-    types = "T, U, false" if name in ("Axpy", "MulAddDst", "AddReluCast", "SubReluCast", "MulCast", "AddDeqRelu") else "T, false"
+    types = (
+        "T, U, false"
+        if name in ("Axpy", "MulAddDst", "AddReluCast", "SubReluCast", "MulCast", "AddDeqRelu")
+        else "T, false"
+    )
     before = "SetDeqScale(half(0.25f));" if name == "AddDeqRelu" else ""
     return f"""
         case 0: {before} {name}(d, {sources}, n); break;
@@ -80,7 +86,11 @@ def cases_of(name: str, d: str, s: str) -> str:
 
 @pytest.fixture(scope="module")
 def fused() -> KernelFile:
-    return kernels(PRELUDE + "".join(entry(f"{name}_{d}_{s}", [CXX[d], CXX[s], CXX[s]], cases_of(name, d, s)) for name, d, s in CASES), "fused")
+    return kernels(
+        PRELUDE
+        + "".join(entry(f"{name}_{d}_{s}", [CXX[d], CXX[s], CXX[s]], cases_of(name, d, s)) for name, d, s in CASES),
+        "fused",
+    )
 
 
 @pytest.mark.parametrize(("name", "d", "s"), CASES)

@@ -43,7 +43,11 @@ ORACLES: dict[str, Callable[..., Array]] = {
     "ShiftRight": shift_right,
 }
 ARITHMETIC, INTEGERS = ("int16", "float16", "int32", "float32"), ("int16", "uint16", "int32", "uint32")
-DTYPES = {name: ARITHMETIC for name in ORACLES} | {"LeakyRelu": ("float16", "float32"), "ShiftLeft": INTEGERS, "ShiftRight": INTEGERS}
+DTYPES = {name: ARITHMETIC for name in ORACLES} | {
+    "LeakyRelu": ("float16", "float32"),
+    "ShiftLeft": INTEGERS,
+    "ShiftRight": INTEGERS,
+}
 CASES = [(name, dtype) for name, dtypes in DTYPES.items() for dtype in dtypes]
 SCALARS = {"Adds": 3.0, "Muls": -2.5, "Maxs": 1.0, "Mins": -2.0, "LeakyRelu": 0.1, "ShiftLeft": 3, "ShiftRight": 5}
 
@@ -83,7 +87,15 @@ def test_shifts_of_every_distance(scalar: KernelFile, dtype: str) -> None:
     width = 2048 // np.dtype(dtype).itemsize // 8
     for s in range(np.dtype(dtype).itemsize * 8 + 1):
         for name, oracle in (("ShiftLeft", shift_left), ("ShiftRight", shift_right)):
-            check_call(scalar, f"{name}_{dtype}", Call("count", width, 200), (dtype, dtype), lambda x: oracle(x, s), rng, scalar=s)
+            check_call(
+                scalar,
+                f"{name}_{dtype}",
+                Call("count", width, 200),
+                (dtype, dtype),
+                lambda x, oracle=oracle, s=s: oracle(x, s),
+                rng,
+                scalar=s,
+            )
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
@@ -93,7 +105,9 @@ def test_rounding_shift(scalar: KernelFile, dtype: str) -> None:
         image = image_of(rng, (dtype, dtype), ordinary)
         x = gather(image, 24576, np.arange(64) * np.dtype(dtype).itemsize, dtype)
         getattr(scalar, f"ShiftRight_{dtype}")[1](image, 6, *Call("mask", 64, 64, 1).arguments(s)[1:])
-        np.testing.assert_array_equal(gather(image, 0, np.arange(64) * x.itemsize, dtype), shift_right_rounding(x, np.array(s)))
+        np.testing.assert_array_equal(
+            gather(image, 0, np.arange(64) * x.itemsize, dtype), shift_right_rounding(x, np.array(s))
+        )
 
 
 def test_the_count_form_can_take_its_lanes_from_the_register(scalar: KernelFile) -> None:
@@ -101,5 +115,8 @@ def test_the_count_form_can_take_its_lanes_from_the_register(scalar: KernelFile)
     image = image_of(rng, ("float32",) * 3, ordinary)
     before = image.copy()
     scalar.Adds_float32[1](image, 5, *Call("count", 64, 130).arguments(3.0)[1:])
-    np.testing.assert_array_equal(gather(image, 0, np.arange(130) * 4, np.float32), gather(before, 24576, np.arange(130) * 4, np.float32) + np.float32(3))
+    np.testing.assert_array_equal(
+        gather(image, 0, np.arange(130) * 4, np.float32),
+        gather(before, 24576, np.arange(130) * 4, np.float32) + np.float32(3),
+    )
     np.testing.assert_array_equal(image[130 * 4 : 24576], before[130 * 4 : 24576])

@@ -9,7 +9,21 @@ import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
-from tests.ascendc.ub_image import CXX, PRELUDE, REGION, SRC1, Array, Call, calls, entry, gather, image_of, ordinary, same, scatter
+from tests.ascendc.ub_image import (
+    CXX,
+    PRELUDE,
+    REGION,
+    SRC1,
+    Array,
+    Call,
+    calls,
+    entry,
+    gather,
+    image_of,
+    ordinary,
+    same,
+    scatter,
+)
 from toprope.kernel import KernelFile
 
 BITS = SRC1 + 16384  # where selMask lies, behind the lanes of src1
@@ -27,7 +41,11 @@ SPR, SCALAR, TENSOR = 0, 1, 2
 def selects() -> KernelFile:
     text = PRELUDE
     for dtype in ("float16", "float32"):
-        for mode, name, source in ((SPR, "VSEL_CMPMASK_SPR", "b"), (SCALAR, "VSEL_TENSOR_SCALAR_MODE", "T(s)"), (TENSOR, "VSEL_TENSOR_TENSOR_MODE", "b")):
+        for mode, name, source in (
+            (SPR, "VSEL_CMPMASK_SPR", "b"),
+            (SCALAR, "VSEL_TENSOR_SCALAR_MODE", "T(s)"),
+            (TENSOR, "VSEL_TENSOR_TENSOR_MODE", "b"),
+        ):
             head = f"const SELMODE mode = SELMODE::{name}; LocalTensor<uint8_t> bits = ub.all[{BITS}]; "
             register = "SetCmpMask(bits)"
             if mode == SCALAR:
@@ -43,7 +61,9 @@ def selects() -> KernelFile:
                 case 2: Select(d, bits, a, {source}, mode, m, rep, p2); break;
                 case 3: COUNTED; Select<T, uint8_t, false>(d, bits, a, {source}, mode, MASK_PLACEHOLDER, rep, p2); DONE; break;
                 case 4: {{ {register}; PipeBarrier<PIPE_ALL>(); REGISTERS; {by_register}; DONE; }} break;"""
-            text += entry(f"select{mode}_{dtype}", [CXX[dtype]] * 3, cases).replace("switch (form)", head + "switch (form)")
+            text += entry(f"select{mode}_{dtype}", [CXX[dtype]] * 3, cases).replace(
+                "switch (form)", head + "switch (form)"
+            )
     return kernels(text, "select")
 
 

@@ -71,4 +71,13 @@ def test_every_half(unary: KernelFile, name: str) -> None:
     for begin in range(0, 1 << 16, 8192):
         chunk = everything[begin : begin + 8192]
         call = calls(128, np.random.default_rng(0), (2, 2, 2))[0].__class__("count", 128, 8192)
-        check_call(unary, f"{name}_float16", call, (np.float16, np.float16), ORACLES[name], np.random.default_rng(0), ulps=ULPS.get(name, 0), values=values)
+        check_call(
+            unary,
+            f"{name}_float16",
+            call,
+            (np.float16, np.float16),
+            ORACLES[name],
+            np.random.default_rng(0),
+            ulps=ULPS.get(name, 0),
+            values=values,
+        )

@@ -98,7 +98,11 @@ class Call:
         if self.form in ("count", "counter"):
             flat = np.arange(self.n)
             return flat // self.width, flat % self.width
-        chosen = np.arange(min(self.n, self.width)) if self.form == "mask" else np.flatnonzero([self.bits >> i & 1 for i in range(self.width)])
+        chosen = (
+            np.arange(min(self.n, self.width))
+            if self.form == "mask"
+            else np.flatnonzero([self.bits >> i & 1 for i in range(self.width)])
+        )
         repeat, lane = np.meshgrid(np.arange(self.repeats), chosen, indexing="ij")
         return repeat.ravel(), lane.ravel()
 
@@ -112,7 +116,16 @@ class Call:
 
     def arguments(self, scalar: float = 0.0) -> tuple[Any, ...]:
         low, high = self.bits & (1 << 64) - 1, self.bits >> 64
-        return (FORMS.index(self.form), self.n, self.repeats, *self.layout.block, *self.layout.repeat, low, high, float(scalar))
+        return (
+            FORMS.index(self.form),
+            self.n,
+            self.repeats,
+            *self.layout.block,
+            *self.layout.repeat,
+            low,
+            high,
+            float(scalar),
+        )
 
 
 def gather(image: Array, start: int, offsets: Array, dtype: Any) -> Array:
@@ -126,7 +139,9 @@ def scatter(image: Array, start: int, offsets: Array, values: Array) -> None:
     image[start + offsets[:, None] + np.arange(size)] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
 
 
-def image_of(rng: np.random.Generator, dtypes: Sequence[Any], values: Callable[[np.random.Generator, Any, int], Array]) -> Array:
+def image_of(
+    rng: np.random.Generator, dtypes: Sequence[Any], values: Callable[[np.random.Generator, Any, int], Array]
+) -> Array:
     """A fresh image: every region filled with values of its operand's type."""
     image = np.zeros(IMAGE, np.uint8)
     for start, dtype in zip((DST, SRC0, SRC1), dtypes, strict=False):
@@ -149,18 +164,25 @@ def ordinary(rng: np.random.Generator, dtype: Any, count: int) -> Array:
     return data
 
 
-def calls(width: int, rng: np.random.Generator, sizes: tuple[int, int, int] = (1, 1, 1), longest: int = REGION) -> list[Call]:
+def calls(
+    width: int, rng: np.random.Generator, sizes: tuple[int, int, int] = (1, 1, 1), longest: int = REGION
+) -> list[Call]:
     """Representative calls of an instruction with `width` lanes; sizes are the element bytes of dst, src0, src1."""
     packed = tuple(width * s // 32 for s in sizes)
     out = [Call("count", width, n) for n in LENGTHS if n * max(sizes) <= longest]
     plain = Layout(repeat=packed)  # type: ignore[arg-type]
-    out += [Call("mask", width, n, r, layout=plain) for n, r in ((width, 3), (width // 2 + 3, 4), (1, 2), (7, 1), (width + 5, 2))]
+    out += [
+        Call("mask", width, n, r, layout=plain)
+        for n, r in ((width, 3), (width // 2 + 3, 4), (1, 2), (7, 1), (width + 5, 2))
+    ]
     gaps = Layout((2, 1, 3), (packed[0] * 2 + 1, packed[1] + 2, packed[2] * 3))
     broadcast = Layout((1, 1, 0), (packed[0], packed[1], 1))
     everyone, odd = (1 << width) - 1, int.from_bytes(rng.bytes(width // 8), "little")
     for layout in (gaps, broadcast):
         out += [Call("mask", width, width - 5, 3, layout=layout), Call("bits", width, 0, 3, odd, layout)]
-    out += [Call("bits", width, 0, 2, bits, plain) for bits in (everyone, odd, 0b1110 << (width // 2), 1 << (width - 1))]
+    out += [
+        Call("bits", width, 0, 2, bits, plain) for bits in (everyone, odd, 0b1110 << (width // 2), 1 << (width - 1))
+    ]
     out += [Call("counter", width, n, 1, layout=layout) for n in (width - 3, width * 3 + 5) for layout in (plain, gaps)]
     out += [Call("registers", width, 0, 2, odd, plain)]
     return out
@@ -180,14 +202,26 @@ def same(got: Array, want: Array, ulps: int = 0) -> Array:
 
 
 def check_call(
-    file: KernelFile, name: str, call: Call, dtypes: Sequence[Any], oracle: Callable[..., Array], rng: np.random.Generator, *,
-    scalar: float = 0.0, ulps: int = 0, values: Callable[[np.random.Generator, Any, int], Array] = ordinary, reads_dst: bool = False,
+    file: KernelFile,
+    name: str,
+    call: Call,
+    dtypes: Sequence[Any],
+    oracle: Callable[..., Array],
+    rng: np.random.Generator,
+    *,
+    scalar: float = 0.0,
+    ulps: int = 0,
+    values: Callable[[np.random.Generator, Any, int], Array] = ordinary,
+    reads_dst: bool = False,
 ) -> Run:
     """Run a call and compare the whole image with the oracle's."""
     image = image_of(rng, dtypes, values)
     want = image.copy()
     starts = (DST, SRC0, SRC1)
-    operands = [gather(image, start, call.offsets(i, np.dtype(t).itemsize), t) for i, (start, t) in enumerate(zip(starts, dtypes, strict=False))]
+    operands = [
+        gather(image, start, call.offsets(i, np.dtype(t).itemsize), t)
+        for i, (start, t) in enumerate(zip(starts, dtypes, strict=False))
+    ]
     with np.errstate(all="ignore"):
         result = oracle(*(operands[1:] + operands[:1] if reads_dst else operands[1:]))
     out = call.offsets(0, np.dtype(dtypes[0]).itemsize)
@@ -197,7 +231,9 @@ def check_call(
     region = slice(DST, DST + REGION)
     good = same(image[region].view(dtypes[0]), want[region].view(dtypes[0]), ulps)
     where = np.flatnonzero(~good)
-    assert where.size == 0, f"{name} {call}: element {where[0]} of dst is {image[region].view(dtypes[0])[where[0]]}, want {want[region].view(dtypes[0])[where[0]]}"
+    assert where.size == 0, (
+        f"{name} {call}: element {where[0]} of dst is {image[region].view(dtypes[0])[where[0]]}, want {want[region].view(dtypes[0])[where[0]]}"
+    )
     np.testing.assert_array_equal(image[REGION:], want[REGION:], err_msg=f"{name} {call}: a source changed")
     return run
 
