@@ -427,7 +427,7 @@ float* cube_scratch(int operand, size_t elements) {
     return memory[operand];
 }
 
-#include "accumulate.h"
+#include "accumulate.cpp"
 
 }  // namespace toprope
 
@@ -548,5 +548,6 @@ uint64_t toprope_buffer_count() { return buffers.size; }
 const Buffer* toprope_buffers() { return buffers.data; }
 }
 
+#include "bit_masks.cpp"
 #include "cast.cpp"
 #include "vector.cpp"
