@@ -37,3 +37,5 @@
 #include "lib/activation.h"
 #include "lib/power.h"
 #include "lib/softmax.h"
+#include "lib/sort.h"
+#include "lib/sum.h"

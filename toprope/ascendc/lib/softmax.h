@@ -250,11 +250,7 @@ namespace AscendC {
 //: SoftmaxFlash | the older running softmax, normalised at every step | half float | A2 A3 310P | SoftmaxFlash
 //: SoftmaxGrad | (grad - sum(grad * src)) * src row by row, or that sum alone | half float | A2 A3 310P | SoftmaxGrad
 //: SoftmaxGradFront | the row sums of grad * src | half float | A2 A3 310P | SoftmaxGradFront
-#define TOPROPE_NOTHING
-#define TOPROPE_TMP_ARGUMENT , const LocalTensor<uint8_t>& sharedTmpBuffer
-#define TOPROPE_TMP_SCRATCH(name) toprope::Scratch(name, sharedTmpBuffer, site)
-#define TOPROPE_REST_SCRATCH(name) toprope::Scratch(name, site)
-TOPROPE_SOFTMAX_FORMS(TOPROPE_NOTHING, TOPROPE_REST_SCRATCH)
+TOPROPE_SOFTMAX_FORMS(, TOPROPE_REST_SCRATCH)
 TOPROPE_SOFTMAX_FORMS(TOPROPE_TMP_ARGUMENT, TOPROPE_TMP_SCRATCH)
 #undef TOPROPE_SOFTMAX_FORMS
 

@@ -205,3 +205,8 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
         Name<T>(dst, src0, src1, src0.GetSize(), site);                                                                                                 \
     }                                                                                                                                                   \
     }
+
+// A function that exists with the caller's temporary space and without is written once, as a macro over these two pairs.
+#define TOPROPE_TMP_ARGUMENT , const LocalTensor<uint8_t>& sharedTmpBuffer
+#define TOPROPE_TMP_SCRATCH(name) toprope::Scratch(name, sharedTmpBuffer, site)
+#define TOPROPE_REST_SCRATCH(name) toprope::Scratch(name, site)
