@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from toprope.testing.cases import Case
+from toprope.testing.cases import KINDS, Case
 from toprope.testing.errors import TestingError
 from toprope.testing.execution import ERROR, FAILED, PASSED, SKIPPED, Result, Runner, execute
 from toprope.testing.isolation import isolated
@@ -53,6 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for kind in (*KINDS, "given"):
+        config.addinivalue_line("markers", f"{kind}: a class of operator case")
     if config.getoption("--toprope") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder(config), "toprope-recorder")
     if config.getoption("--toprope-time-budget"):

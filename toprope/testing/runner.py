@@ -100,7 +100,6 @@ def _parser() -> argparse.ArgumentParser:
 def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Drop], int]:
     arguments = [*map(str, options.paths), "--toprope", "-o", "python_files=", "-p", "no:cacheprovider"]
     arguments += [f"--rootdir={Path.cwd()}", "-o", "addopts=", "-o", "testpaths="]
-    arguments += ["-o", "markers=general\nboundary\nspecial\nrandom\ngiven"]
     # Installed, the plugin is found by its entry point; loading it twice is an error.
     if not any(e.value == PLUGIN for e in entry_points(group="pytest11")):
         arguments += ["-p", PLUGIN]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import shutil
@@ -34,6 +35,7 @@ from toprope.testing.suite import Suite
 
 MAX_ELEMENTS = 1 << 20
 TRIED_CASES = 3
+MAX_GUESSES = 48
 PARTS = ("scripts", "assets", "tasks")
 
 
@@ -53,13 +55,13 @@ class Finding:
     reason: str = ""
 
 
-def survey(root: Path, *, timeout_s: float = 60, parts: Sequence[str] = PARTS) -> Iterator[Finding]:
+def survey(root: Path, *, timeout_s: float = 60, parts: Sequence[str] = PARTS, every: int = 1) -> Iterator[Finding]:
     """Findings for everything below `root`, as they come."""
     if "scripts" in parts:
         for pair in scripts.find(root):
             yield _script_finding(pair, timeout_s)
     if "assets" in parts:
-        yield from _asset_findings(root, timeout_s)
+        yield from _asset_findings(root, timeout_s, every)
     if "tasks" in parts:
         for proto in sorted(root.rglob("proto.yaml")):
             if cann_bench.is_task(proto.parent):
@@ -77,8 +79,8 @@ def _script_finding(pair: scripts.ScriptPair, timeout_s: float) -> Finding:
     return Finding("script pair", pair.name, str(pair.folder), True, True)
 
 
-def _asset_findings(root: Path, timeout_s: float) -> Iterator[Finding]:
-    for folder in assets.operator_folders(root):
+def _asset_findings(root: Path, timeout_s: float, every: int) -> Iterator[Finding]:
+    for folder in itertools.islice(assets.operator_folders(root), 0, None, every):
         try:
             suites = isolated(_describe, folder, timeout_s=timeout_s)
         except TestingError as error:
@@ -106,7 +108,7 @@ def _suite_finding(kind: str, folder: Path, read: Callable[[], Suite], timeout_s
         return Finding(kind, suite.name, str(folder), True, False, len(suite.cases), reason=reason)
     guessed = "_guess_" in suite.cases[0].name
     # An imposed shape that does not fit says nothing about the asset, so guesses get more tries than listed cases.
-    ordered = list(suite.cases)[:40] if guessed else sorted(suite.cases, key=_cost)[:TRIED_CASES]
+    ordered = list(suite.cases)[:MAX_GUESSES] if guessed else sorted(suite.cases, key=_cost)[:TRIED_CASES]
     try:
         tried, ran, reason = isolated(_try, suite, ordered, guessed, timeout_s=timeout_s)
     except TestingError as error:
@@ -203,6 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--preload", action="append", default=[], help="import this module once, before any child starts"
     )
     parser.add_argument("-v", dest="verbose", action="store_true", help="print every finding as it comes")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="sample: only every Nth operator folder")
     parser.add_argument("--timeout", type=float, default=60, help="seconds per script or case (default 60)")
     arguments = parser.parse_args(argv)
     for folder in arguments.folders:
@@ -217,7 +220,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for folder in arguments.folders:
         start = time.monotonic()
         found = []
-        for finding in survey(folder, timeout_s=arguments.timeout, parts=arguments.only or PARTS):
+        chosen = arguments.only or PARTS
+        for finding in survey(folder, timeout_s=arguments.timeout, parts=chosen, every=arguments.every):
             found.append(finding)
             if arguments.verbose:
                 print("ran" if finding.ran else "   ", finding.kind, finding.name, finding.reason, file=sys.stderr)

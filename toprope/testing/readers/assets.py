@@ -5,6 +5,7 @@ Where a folder has a reference but no table, cases are made from the operator's 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,30 +134,43 @@ def _guessed_definition(
 
 
 def guessed_cases(name: str, definition: OpDef) -> list[Case]:
-    """Small cases from an operator's definition: each element type combination once, all inputs of one shape."""
+    """Small cases from an operator's definition, for each combination of element types.
+
+    Three guesses per shape: all inputs alike; whole-number inputs with one element (axes, counts); all but the first so.
+    """
     # Element types held in a C++ variable are unknown here; float32 is what nearly every operator takes.
     combinations = max((len(t.dtypes) or 1 for t in definition.inputs), default=0)
     attrs = {k: v for k, v in definition.attributes.items() if v is not None}
     cases = []
     seen: set[tuple[str, ...]] = set()
     for number in range(combinations):
-        kinds = tuple(t.dtypes[min(number, len(t.dtypes) - 1)] if t.dtypes else "float" for t in definition.inputs)
+        kinds = tuple(_entry(t.dtypes, number, "float") for t in definition.inputs)
         if kinds in seen:
             continue
         seen.add(kinds)
-        for shape in GUESSED_SHAPES:
+        outputs = tuple(Output(_entry(t.dtypes, number, "")) for t in definition.outputs)
+        for shape, guess in itertools.product(GUESSED_SHAPES, ("alike", "counts", "first")):
+            if guess == "counts" and not any("int" in kind for kind in kinds[1:]):
+                continue
             arguments: list[AnyArgument] = []
-            for tensor, kind in zip(definition.inputs, kinds, strict=True):
-                # Whole numbers are most often indices or sizes: small ones are least likely to be refused.
-                fill = Fill("uniform", 0, 3) if "int" in kind else Fill("uniform", 0.1, 2)
-                one = Argument(tensor.name, kind, shape, fill)
-                arguments.append(ArgumentList(tensor.name, (one, one)) if tensor.dynamic else one)
+            for position, (tensor, kind) in enumerate(zip(definition.inputs, kinds, strict=True)):
+                single = position > 0 and (guess == "first" or (guess == "counts" and "int" in kind))
+                arguments.append(_guessed(tensor, kind, (1,) if single else shape))
             size = "x".join(map(str, shape))
-            outputs = tuple(
-                Output(t.dtypes[min(number, len(t.dtypes) - 1)] if t.dtypes else "") for t in definition.outputs
-            )
-            cases.append(Case(f"{name}_guess_{number}_{size}", name, tuple(arguments), attrs, outputs, kind="general"))
+            case_name = f"{name}_guess_{number}_{size}_{guess}"
+            cases.append(Case(case_name, name, tuple(arguments), attrs, outputs, kind="general"))
     return cases
+
+
+def _guessed(tensor: DeclaredTensor, kind: str, shape: tuple[int, ...]) -> AnyArgument:
+    # Whole numbers are most often indices or sizes: small ones are least likely to be refused.
+    fill = Fill("uniform", 0, 3) if "int" in kind else Fill("uniform", 0.1, 2)
+    one = Argument(tensor.name, kind, shape, fill)
+    return ArgumentList(tensor.name, (one, one)) if tensor.dynamic else one
+
+
+def _entry(entries: Sequence[str], number: int, otherwise: str) -> str:
+    return entries[min(number, len(entries) - 1)] if entries else otherwise
 
 
 class _KernelBinder:
