@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from toprope.check.describe import Describer
-from toprope.check.leftovers import registers_left, reserved_flags, unused_buffers
+from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers
 from toprope.check.replay import replay
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
@@ -23,7 +23,7 @@ _ENDS_EARLY = {
     "kernel-exception", "kernel-time-limit", "kernel-trap", "kernel-assert",
 }  # fmt: skip
 _CONSEQUENCES = {
-    "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "buffer-never-used", "barrier-without-effect",
+    "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "buffer-never-used", "argument-never-used", "barrier-without-effect",
     "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
 }  # fmt: skip
 
@@ -59,6 +59,8 @@ def check(
     replayed = replay(trace, sync_auto=sync == "auto", poisoned=poisoned)
     seen += [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
     left = [*registers_left(trace), *reserved_flags(trace), *unused_buffers(trace, soc, replayed.buffer_used)]
+    if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its argument untouched
+        left += unused_arguments(trace, replayed.arguments_used)
     seen += [(len(trace.instrs), finding) for finding in left]
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]

@@ -76,6 +76,7 @@ class Describer:
             "flag-never-waited": self._flag_never_waited,
             "event-id-collision": self._event_id_collision,
             "barrier-use": self._barrier_use,
+            "flag-one-pipe": self._flag_one_pipe,
             "cross-overflow": self._cross_overflow,
             "cross-never-waited": self._cross_never_waited,
         }[cause.code](cause)
@@ -177,6 +178,12 @@ class Describer:
             f"{by} {event} event {number}, and the kernel ends without a WaitFlag for it: the next kernel finds it set"
         )
         return self._make("flag-never-waited", message, cause, (self.place(cause.instr_a, f"sets {event}"),))
+
+    def _flag_one_pipe(self, cause: Cause) -> Finding:
+        pipe = self._event(cause.instr_a)[0].split("_")[0]
+        message = f"SetFlag from {pipe} to itself: the pipe would wait for its own later work"
+        cure = f"use PipeBarrier<PIPE_{pipe}>()"
+        return self._make("flag-on-one-pipe", message, cause, (self.place(cause.instr_a, "sets the flag"),), cure)
 
     def _event_id_collision(self, cause: Cause) -> Finding:
         event, number = self._event(cause.instr_a)

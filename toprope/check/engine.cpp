@@ -61,9 +61,11 @@ private:
         for (uint32_t i = 0; i < in_.gm_count; ++i) gm_matters_[i] = in_.gm[i].poisoned != 0;
         for (uint64_t a = 0; a < in_.access_begin[in_.core_count]; ++a) {
             const Access& access = in_.accesses[a];
-            if (access.space() != kGm || !(access.mode() & kWrite)) continue;
+            if (access.space() != kGm) continue;
             const int32_t row = gm_row(access.address());
-            if (row >= 0) gm_matters_[static_cast<uint32_t>(row)] = 1;
+            if (row < 0) continue;
+            in_.gm[row].touched = 1;
+            if (access.mode() & kWrite) gm_matters_[static_cast<uint32_t>(row)] = 1;
         }
     }
 
@@ -333,6 +335,7 @@ private:
     void set_flag(Core& core, const Instr& instr) {
         uint32_t from, to, id;
         if (!flag_parts(instr, from, to, id)) return;
+        if (from == to) causes_.add({kFlagOnePipe, 0, core.index, core.index, core.next, core.next});
         issue(core, from);
         Flag& flag = core.flag[from][to][id];
         const bool by_queue = core.next > 0 && beside_queue_call(core, core.next - 1, kEnque, kFree);

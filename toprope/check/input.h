@@ -31,7 +31,8 @@ struct Access {
 };
 
 struct CoreSpec { uint16_t block; uint8_t sub, type; };
-struct GmRow { uint64_t address, bytes; uint32_t poisoned, padding; };  // poisoned: nothing has been written to it before the launch
+// poisoned: nothing had been written to it before the launch. touched: set by the replay when any instruction reads or writes it.
+struct GmRow { uint64_t address, bytes; uint32_t poisoned, touched; };
 
 struct Buffer { uint32_t space, address, bytes, used; };  // used: set by the replay when any instruction touches it
 
@@ -42,7 +43,7 @@ struct Input {
     const uint64_t* access_begin;  // core_count + 1
     const CoreSpec* cores;
     const uint8_t* op_kinds;
-    const GmRow* gm;               // sorted by address
+    GmRow* gm;                     // sorted by address
     Buffer* buffers;
     uint32_t core_count, op_count, gm_count, buffer_count;
     uint32_t sync_auto;            // the compiler inserts the barriers it promises to insert
@@ -50,7 +51,7 @@ struct Input {
 
 enum Code : uint32_t {
     kRace, kUninitialised, kMissingClean, kStaleRead, kSharedLine, kDirtyAtEnd, kFlagNeverWaited, kEventIdCollision, kBarrierUse,
-    kCrossOverflow, kCrossNeverWaited
+    kCrossOverflow, kCrossNeverWaited, kFlagOnePipe
 };
 
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.

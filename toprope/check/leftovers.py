@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -35,6 +35,23 @@ def unused_buffers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[
                 "buffer-never-used", row.severity, message, (place,), row.cure, len(members), cores, bytes_at_stake=each
             )
         )
+    return out
+
+
+def unused_arguments(trace: Trace, used: Collection[str]) -> list[Finding]:
+    """Advice about GM arguments that no instruction reads or writes. Tiling and workspace, which a kernel may well ignore, are left out."""
+    if not len(trace.instrs):
+        place: tuple[Place, ...] = ()
+    else:
+        first = trace.sites[int(trace.instrs[0]["site"])]
+        place = (Place(first.file, first.line, "", "", "the kernel starts here"),)
+    row = codes()["argument-never-used"]
+    out = []
+    for gm in trace.gm:
+        if gm.name in used or "tiling" in gm.name.lower() or "workspace" in gm.name.lower():
+            continue
+        message = f"no instruction reads or writes the argument {gm.name} ({gm.bytes} bytes)"
+        out.append(Finding("argument-never-used", row.severity, message, place, row.cure, bytes_at_stake=gm.bytes))
     return out
 
 

@@ -17,7 +17,7 @@ from toprope.trace import CORE_TYPES, KINDS, SPACES, OpRow, Trace
 
 CODES = (
     "race", "uninitialised", "missing-clean", "stale-read", "shared-line", "dirty-at-end", "flag-never-waited", "event-id-collision",
-    "barrier-use", "cross-overflow", "cross-never-waited",
+    "barrier-use", "cross-overflow", "cross-never-waited", "flag-one-pipe",
 )  # fmt: skip
 HAZARDS = ("RAW", "WAR", "WAW")
 
@@ -27,7 +27,7 @@ class _CoreSpec(c.Structure):
 
 
 class _GmRow(c.Structure):
-    _fields_ = [("address", c.c_uint64), ("bytes", c.c_uint64), ("poisoned", c.c_uint32), ("padding", c.c_uint32)]
+    _fields_ = [("address", c.c_uint64), ("bytes", c.c_uint64), ("poisoned", c.c_uint32), ("touched", c.c_uint32)]
 
 
 class _Buffer(c.Structure):
@@ -101,10 +101,12 @@ def _library() -> c.CDLL:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay gives: the causes in order of discovery, and for each row of `Trace.buffers` whether anything touches it."""
+    """What a replay gives: the causes in order of discovery, for each row of `Trace.buffers` whether anything touches it, and the
+    names of the GM arguments that are touched."""
 
     causes: list[Cause]
     buffer_used: list[bool]
+    arguments_used: frozenset[str]
 
 
 def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> Replay:
@@ -130,9 +132,9 @@ def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> 
     if count < 0:
         raise BadInput("the check ran out of memory", cure="record fewer blocks, or check a smaller shape")
     try:
-        return Replay(
-            [_cause(out[i]) for i in range(count)], [bool(buffers[i].used) for i in range(len(trace.buffers))]
-        )
+        used = [bool(buffers[i].used) for i in range(len(trace.buffers))]
+        touched = frozenset(row.name for row, native in zip(rows, gm, strict=False) if native.touched)
+        return Replay([_cause(out[i]) for i in range(count)], used, touched)
     finally:
         lib.toprope_check_free(out)
 

@@ -186,7 +186,11 @@ public:
     const T* GetPhyAddr() const { return address_; }
     T* GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(address_) + toprope::bytes_of<T>(offset)); }
     T* pointer() const { return address_; }
-    uint64_t GetSize() const { return size_; }
+    uint64_t GetSize(toprope::Site site = toprope::Site::here()) const {
+        if (TOPROPE_UNLIKELY(size_ == 0 && address_ != nullptr))
+            toprope::warn("global-size-unknown", site, nullptr, "GlobalTensor.GetSize is 0: SetGlobalBuffer was called without a size, or the tensor starts at its end");
+        return size_;
+    }
     void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
     ShapeInfo GetShapeInfo() const { return shape_; }
     template <CacheRwMode rw = CacheRwMode::RW> void SetL2CacheHint(CacheMode mode) {
