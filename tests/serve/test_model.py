@@ -125,6 +125,7 @@ def test_configuration_from_hugging_face() -> None:
         LlamaConfig.from_hf({k: v for k, v in HF.items() if k != "vocab_size"})
 
 
+@pytest.mark.slow  # importing transformers takes seconds
 def test_stretched_rotations_equal_hugging_face() -> None:
     rope_utils = pytest.importorskip("transformers.modeling_rope_utils")
     from transformers import LlamaConfig as TheirConfig

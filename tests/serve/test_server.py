@@ -148,6 +148,7 @@ BAD = [
     ("completions", {"prompt": "Hi", "temperature": float("nan")}, "temperature", 400),
     ("completions", {"prompt": "Hi", "top_p": 0}, "top_p", 400),
     ("completions", {"prompt": "Hi", "n": 0}, "n", 400),
+    ("completions", {"prompt": ["Hi"] * 200, "n": 128}, "n", 400),
     ("completions", {"prompt": "Hi", "best_of": 3}, "best_of", 400),
     ("completions", {"prompt": "Hi", "stop": ["a", ""]}, "stop", 400),
     ("completions", {"prompt": "Hi", "stop": 5}, "stop", 400),

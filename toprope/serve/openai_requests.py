@@ -11,7 +11,7 @@ from .errors import BadRequest
 from .request import SamplingParams
 from .tokenizer import BadChat, Tokenizer
 
-_MOST_CHOICES, _MOST_LOGPROBS, _MOST_STOPS = 128, 20, 16
+_MOST_CHOICES, _MOST_ANSWERS, _MOST_LOGPROBS, _MOST_STOPS = 128, 16_384, 20, 16
 _COMPLETION_MAX_TOKENS = 16  # the API's default for /v1/completions
 # Honouring these half would be worse than refusing them.
 _UNSUPPORTED = ("tools", "functions", "logit_bias", "echo", "suffix", "audio", "prediction", "use_beam_search")
@@ -108,6 +108,9 @@ def _job(
     for prompt in prompts:
         if not prompt:
             raise BadParameter("messages" if is_chat else "prompt", "is empty; send at least one token")
+    choices = _integer(body, "n", 1, 1, _MOST_CHOICES)
+    if len(prompts) * choices > _MOST_ANSWERS:
+        raise BadParameter("n", f"{len(prompts)} prompts times n={choices} are more than {_MOST_ANSWERS} answers")
     options = body.get("stream_options") or {}
     if not isinstance(options, dict):
         raise BadParameter("stream_options", "must be an object")
@@ -129,7 +132,7 @@ def _job(
     return Job(
         model=model,
         prompts=prompts,
-        choices=_integer(body, "n", 1, 1, _MOST_CHOICES),
+        choices=choices,
         max_tokens=max_tokens,
         sampling=sampling,
         stream=_boolean(body, "stream", False),

@@ -136,7 +136,8 @@ class Server:
         body = read_body(await self._body(request))
         if self.engine.ready is None:
             raise EngineUnavailable("the engine is starting; retry in a few seconds")
-        job = read(body, self._tokenizer, self.engine.ready.end_tokens)
+        # In a thread, because megabytes of text take a second, and the other answers must go on.
+        job = await asyncio.to_thread(read, body, self._tokenizer, self.engine.ready.end_tokens)
         if job.model != self._options.model_name:
             raise UnknownModel(f"the model {job.model!r} is not served here; this is {self._options.model_name!r}")
         longest = self.engine.ready.max_model_len
@@ -229,7 +230,7 @@ class Server:
 
     async def _stats(self, request: Request) -> Response:
         """All the web page shows."""
-        inside: dict[str, Any] = {"references": [], "running": []}
+        inside: dict[str, Any] = {"references": [], "requests": []}
         with contextlib.suppress(ServeError, TimeoutError):
             snapshot = await self.engine.snapshot()
             inside = {"references": snapshot.references, "requests": snapshot.running}
