@@ -138,6 +138,18 @@ extern "C" __global__ __aicore__ void everybody(GM_ADDR out) {
     for (int32_t i = 0; i < GetBlockNum() * 3; ++i) sum += o.GetValue(SLOT(i));
     o.SetValue(SLOT(mine) + 1, sum);
 }
+extern "C" __global__ __aicore__ void first_block_only(GM_ADDR out, int32_t mode) {
+    auto o = gm<int32_t>(out);
+    const bool first = (g_coreType == AscendC::AIC ? GetBlockIdx() : GetBlockIdx() / 2) == 0;
+    if ASCEND_IS_AIC {
+        if (mode == 2 && first) CrossCoreSetFlag<2, PIPE_FIX>(1);
+    }
+    if ASCEND_IS_AIV {
+        if (mode == 1 && (first || GetSubBlockIdx() == 0)) CrossCoreSetFlag<1, PIPE_MTE3>(1);
+        CrossCoreWaitFlag(1);
+        o.SetValue(SLOT(GetBlockIdx()), 1);
+    }
+}
 extern "C" __global__ __aicore__ void half_set(GM_ADDR out) {
     if ASCEND_IS_AIC { CrossCoreWaitFlag(6); }
     if ASCEND_IS_AIV {
@@ -238,6 +250,14 @@ def test_deadlocks_say_who_is_missing() -> None:
     )
     (report,) = mixed().half_set[1](np.zeros(8, np.int32)).trace.reports
     assert report.code == "deadlock" and "on AIC 0" in report.text and "not by AIV 1" in report.text
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_flags_of_one_ai_core_release_nobody_in_another(mode: int) -> None:
+    out = np.zeros(4 * 16, np.int32)
+    (report,) = mixed().first_block_only[2](out, mode).trace.reports
+    assert report.code == "deadlock" and "on AIV 2" in report.text and report.count == 2
+    assert out.reshape(4, 16)[:, 0].tolist() == [1, 1, 0, 0]
 
 
 def test_wrong_flags_are_reported() -> None:
