@@ -68,10 +68,9 @@ void copy_out_of_l0c(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
                    site);
     const bool vector_mode = e.deqScale == DeqScale::VDEQ || e.deqScale == DeqScale::VDEQ8 || e.deqScale == DeqScale::VDEQ16;
     if (vector_mode || (e.blockMode != BlockMode::BLOCK_MODE_MATRIX && e.blockMode != BlockMode::BLOCK_MODE_VECTOR)) {
-        report(
-            "copy-mode-not-modelled", site, &op,
-            "DataCopy from L0C to UB with blockMode %d and deqScale %d is not modelled; BLOCK_MODE_MATRIX and _VECTOR with one scale are",
-            static_cast<int>(e.blockMode), static_cast<int>(e.deqScale));
+        report("copy-mode-not-modelled", site, &op,
+               "blockMode %d with deqScale %d is not modelled; matrix and vector blocks with one scale are", static_cast<int>(e.blockMode),
+               static_cast<int>(e.deqScale));
         return;
     }
     constexpr uint64_t fractal = 256 * sizeof(U), row = 16;
