@@ -542,3 +542,31 @@ def test_a_hanging_reference_is_stopped(tmp_path):
 def test_nothing_to_read_says_what_is_read(tmp_path):
     with pytest.raises(FormatError, match="TOML case file"):
         find_suites(tmp_path)
+
+
+def test_asset_without_table_uses_the_unit_tests_shapes(tmp_path):
+    folder = tmp_path / "scale"
+    write(folder / "op_host" / "scale_def.cpp", DEFINITION)
+    write(folder / "tests" / "assets" / "golden.py", ASSET)
+    write(
+        folder / "tests" / "ut" / "op_host" / "test_scale_tiling.cpp",
+        """
+        int64_t factors[] = {3};
+        gert::TilingContextPara para(
+            "Scale",
+            {{{{2, 7}, {2, 7}}, ge::DT_FLOAT16, ge::FORMAT_ND},
+             {{{1}, {1}}, ge::DT_FLOAT, ge::FORMAT_ND, true, factors}},
+            {{{{2, 7}, {2, 7}}, ge::DT_FLOAT16, ge::FORMAT_ND}},
+            {gert::TilingContextPara::OpAttr("bias", Ops::Math::AnyValue::CreateFrom<float>(2.5f)),
+             {"axes", Ops::Math::AnyValue::CreateFrom<std::vector<int64_t>>({1, -1})}},
+            &compileInfo);
+        gert::TilingContextPara dynamic("Scale", {{{{-1, 7}, {-1, 7}}, ge::DT_FLOAT16, ge::FORMAT_ND}}, {}, &compileInfo);
+        """,
+    )
+    (suite,) = assets.read(folder)
+    first = suite.cases[0]
+    assert first.name == "scale_unit_0" and "guess" in suite.cases[1].name
+    assert [(t.name, t.dtype, t.shape) for t in first.tensors] == [("x", "float16", (2, 7)), ("factor", "float", (1,))]
+    assert first.attrs == {"bias": 2.5, "axes": [1, -1], "keep": False} and first.arrays()[1].tolist() == [3]
+    result = execute(suite, first, ReferenceRunner(suite))
+    assert result.status == PASSED, result.message

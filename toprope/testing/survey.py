@@ -106,7 +106,7 @@ def _suite_finding(kind: str, folder: Path, read: Callable[[], Suite], timeout_s
     if not suite.cases or suite.reference is None:
         reason = "no golden" if suite.reference is None else "no cases and no definition to make them from"
         return Finding(kind, suite.name, str(folder), True, False, len(suite.cases), reason=reason)
-    guessed = "_guess_" in suite.cases[0].name
+    guessed = any("_guess_" in case.name for case in suite.cases)
     # An imposed shape that does not fit says nothing about the asset, so guesses get more tries than listed cases.
     ordered = list(suite.cases)[:MAX_GUESSES] if guessed else sorted(suite.cases, key=_cost)[:TRIED_CASES]
     try:

@@ -1,6 +1,6 @@
 """Suites from an operator folder: test assets give the reference, ops-test-kit tables the cases.
 
-Where a folder has a reference but no table, cases are made from the operator's C++ definition.
+Where a folder has a reference but no table, cases are made from the operator's host unit tests and C++ definition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toprope.testing.data import Fill
 from toprope.testing.elements import Array
 from toprope.testing.errors import CaseError, FormatError
 from toprope.testing.golden import outputs_of, to_torch
-from toprope.testing.readers import ttk
+from toprope.testing.readers import ttk, unittests
 from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef, read_aclnn, read_opdef
 from toprope.testing.readers.testspec import Asset, index, positional_names
 from toprope.testing.standards import ALIASES
@@ -60,7 +60,8 @@ def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problem
         )
         binder = _KernelBinder(asset, tuple(names))
         if not cases:
-            cases = guessed_cases(name, definition or _guessed_definition(required_names(asset)))
+            known = unittests.read(root, name, definition)
+            cases = known + guessed_cases(name, definition or _guessed_definition(required_names(asset)))
         cases = [bind_names(case, names) for case in cases]
     else:
         parameters = read_aclnn(root).get(name, ())
