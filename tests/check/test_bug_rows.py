@@ -1,0 +1,25 @@
+"""The table of public bugs is up to date, and what it calls caught is caught by a kernel of ours."""
+
+from __future__ import annotations
+
+from tests.check.bug_table import TABLE, kernels, rows, text
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert TABLE.read_text() == text(), "run: python -m tests.check.bug_table"
+
+
+def test_caught_rows_have_a_kernel_with_findings() -> None:
+    by_name = kernels()
+    for row in rows():
+        names = row.get("kernels", [])
+        assert isinstance(names, list)
+        if row["verdict"] == "caught":
+            assert names and all(by_name[name].expected() for name in names), f"row {row['n']} shows nothing"
+        else:
+            assert row.get("why"), f"row {row['n']} is {row['verdict']} without a reason"
+
+
+def test_every_kernel_of_the_page_belongs_to_a_row() -> None:
+    used = {name for row in rows() for name in row.get("kernels", [])}  # type: ignore[attr-defined]
+    assert {name for name, case in kernels().items() if case.expected()} == used
