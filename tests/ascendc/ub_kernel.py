@@ -13,9 +13,9 @@ from toprope.kernel import KernelFile
 FRAME = """
 struct Frame {
     TPipe pipe;
-    TBuf<TPosition::VECCALC> buffers[6];
-    LocalTensor<uint8_t> tensors[6];
-    GlobalTensor<uint8_t> globals[6];
+    TBuf<TPosition::VECCALC> buffers[8];
+    LocalTensor<uint8_t> tensors[8];
+    GlobalTensor<uint8_t> globals[8];
     int32_t count = 0;
     __attribute__((noinline)) void add(GM_ADDR gm, int32_t bytes) {
         pipe.InitBuffer(buffers[count], bytes);

@@ -54,8 +54,28 @@ struct Rows {
             AscendC::Brcb(blocks[done * 8], packed[done], static_cast<uint8_t>(((rows - done < 248 ? rows - done : 248) + 7) / 8), AscendC::BrcbRepeatParams(1, 8), site);
         wait();
     }
-    // packed[r] = the value of block r.
-    void pack(const Tensor& packed, const Tensor& blocks) const { whole<Fold::MAX>(packed, blocks, 1, rows, 1); }
+    // dst[r] = the value of block r; dst may begin inside a block. half goes through blocks of sixteen in partial.
+    template <typename T> void pack(const AscendC::LocalTensor<T>& dst, const Tensor& blocks, const Tensor& partial) const {
+        if constexpr (std::is_same_v<T, float>) whole<Fold::MAX>(dst, blocks, 1, rows, 1);
+        else {
+            const AscendC::LocalTensor<half> narrow = partial[rows * 16].template ReinterpretCast<half>();
+            copy_blocks(partial, blocks, 2, 1), copy_blocks(partial[8], blocks, 2, 1);
+            all(16).cast_out(narrow, partial);
+            for (uint32_t done = 0; done < rows; done += 255)
+                AscendC::WholeReduceMax<half>(dst[done], narrow[done * 16], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255), 1, 1, 1, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
+            wait();
+        }
+    }
+    // Copies one block per row, blocks `dst_stride` and `src_stride` blocks apart.
+    void copy_blocks(const Tensor& dst, const Tensor& src, uint16_t dst_stride, uint16_t src_stride) const {
+        const AscendC::UnaryRepeatParams strides(dst_stride, src_stride, static_cast<uint16_t>(8 * dst_stride), static_cast<uint16_t>(8 * src_stride));
+        for (uint32_t done = 0; done < rows;) {
+            const uint32_t left = rows - done, repeats = left < 8 ? 1 : left / 8 < 255 ? left / 8 : 255, lanes = left < 8 ? left * 8 : 64;
+            AscendC::Adds(dst[done * dst_stride * 8], src[done * src_stride * 8], 0.f, uint64_t{lanes}, repeats, strides, site);
+            done += left < 8 ? left : repeats * 8;
+        }
+        wait();
+    }
 
     // dst = src op blocks, row by row; op is called as op(dst, src0, src1, mask, repeats, strides).
     template <typename F> void with_blocks(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks) const {
@@ -103,9 +123,10 @@ private:
 
 // Scratch of a row-wise function: how many rows fit, and the tensors for them.
 struct RowScratch {
+    // whole_blocks: row values come from packed tensors, so that every round begins at a multiple of eight rows.
     AscendC::LocalTensor<float> partial, packed, blocks[3], data[2];
     uint32_t rows = 0;  // per round; 0 after a report
-    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, Site site) {
+    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, bool whole_blocks, Site site) {
         const uint32_t long_row = (width / 64 + 8) / 8 * 8;  // partial results of one row
         const auto bytes = [&](uint32_t n) {
             const uint32_t padded = (n + 7) / 8 * 8, partials = n * 64 > long_row ? n * 64 : long_row;
@@ -114,6 +135,7 @@ struct RowScratch {
         uint32_t room = total_rows < 8 ? total_rows : (total_rows + 7) / 8 * 8;
         const uint64_t per_row = bytes(16) - bytes(8);
         if (bytes(room) > scratch.left()) room = static_cast<uint32_t>(scratch.left() / (per_row / 8)) / 8 * 8;
+        if (room == 0 && whole_blocks) room = 8;  // a shortage, reported below
         if (room == 0)
             for (room = 7; room > 1 && bytes(room) > scratch.left();) --room;
         while (room > 8 && bytes(room) > scratch.left()) room -= 8;

@@ -57,32 +57,16 @@ struct SoftmaxRound {
         } else if constexpr (std::is_same_v<T, float>) values().copy(room, t[first * 8]);
         else {  // sixteen halves per row: convert, keep every second block
             rows.all(16).cast(s.partial, t[first * 16]);
-            for (uint32_t done = 0; done < rows.rows; done += 8 * 255) strided_blocks(room[done * 8], s.partial[done * 16], rows.rows - done, 1, 2);
+            rows.copy_blocks(room, s.partial, 1, 2);
         }
     }
     template <typename T> void store_values(const AscendC::LocalTensor<T>& t, const FloatTensor& from) const {
-        if (packed_values) {
-            const Steps<float> v{static_cast<int32_t>(rows.rows), rows.site};
-            rows.pack(s.packed, from);
-            if constexpr (std::is_same_v<T, float>) v.copy(t[first], s.packed);
-            else v.cast_out(t[first], s.packed);
-        } else if constexpr (std::is_same_v<T, float>) values().copy(t[first * 8], from);
+        if (packed_values) rows.pack(t[first], from, s.partial);
+        else if constexpr (std::is_same_v<T, float>) values().copy(t[first * 8], from);
         else {
-            strided_blocks(s.partial, from, rows.rows, 2, 1), strided_blocks(s.partial[8], from, rows.rows, 2, 1);
+            rows.copy_blocks(s.partial, from, 2, 1), rows.copy_blocks(s.partial[8], from, 2, 1);
             rows.all(16).cast_out(t[first * 16], s.partial);
         }
-    }
-
-private:
-    void strided_blocks(const FloatTensor& dst, const FloatTensor& src, uint32_t blocks, uint16_t dst_stride, uint16_t src_stride) const {
-        const auto copy = [&](uint32_t at, uint64_t mask, uint32_t repeats) {
-            AscendC::Adds(dst[at * dst_stride * 8], src[at * src_stride * 8], 0.f, mask, repeats,
-                          AscendC::UnaryRepeatParams(dst_stride, src_stride, static_cast<uint16_t>(8 * dst_stride), static_cast<uint16_t>(8 * src_stride)), rows.site);
-        };
-        const uint32_t full = blocks / 8 < 255 ? blocks / 8 : 255;
-        if (full > 0) copy(0, 64, full);
-        if (full < 255 && blocks % 8 != 0) copy(full * 8, blocks % 8 * 8, 1);
-        rows.wait();
     }
 };
 
@@ -90,7 +74,7 @@ private:
 template <uint32_t block_tensors, uint32_t data_tensors, typename F>
 void softmax_rounds(Scratch scratch, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site, const F& body) {
     if (self->type == CoreType::aic || shape.srcM == 0 || shape.srcK == 0) return;
-    const RowScratch s(scratch, shape.srcM, shape.srcK, block_tensors, data_tensors, site);
+    const RowScratch s(scratch, shape.srcM, shape.srcK, block_tensors, data_tensors, packed_values, site);
     for (uint32_t first = 0; s.rows > 0 && first < shape.srcM; first += s.rows) {
         const uint32_t rows = shape.srcM - first < s.rows ? shape.srcM - first : s.rows;
         body(SoftmaxRound{Rows{rows, shape.srcK, site}, first, shape.oriSrcK, packed_values, s});
