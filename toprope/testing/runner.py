@@ -9,13 +9,16 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from toprope.errors import BadInput
 from toprope.testing.execution import PASSED, SKIPPED, Result
 from toprope.testing.report import write_html, write_json
 from toprope.testing.standards import standard, standards
 from toprope.testing.store import Drop, Store, drops
+
+try:
+    import pytest
+except ImportError as error:  # an optional extra: comparing and generating work without it
+    raise BadInput("toprope test needs pytest", cure="pip install toprope[testing]") from error
 
 PLUGIN = "toprope.testing.plugin"
 

@@ -221,6 +221,7 @@ class _AclnnBinder:
             positional_names(self.asset.file, self.asset.entry, self.asset.is_spec)
         )
         kinds = {p.name: p.kind for p in self.parameters}
+        required = set(required_names(self.asset))
         positional: list[Any] = []
         for name in names:
             kind = kinds.get(name, "")
@@ -236,7 +237,7 @@ class _AclnnBinder:
                 positional.append(tensors.pop(0))
             elif not kind and scalars:
                 positional.append(scalars.pop(0))
-            elif kind:
+            elif kind or name in required:
                 positional.append(None)
             else:
                 break
@@ -272,7 +273,7 @@ def circumstances(case: Case) -> dict[str, Any]:
         "output_ori_shapes": case.extra.get("output_ori_shapes", results),
         "output_formats": result_formats,
         "output_ori_formats": case.extra.get("output_ori_formats", result_formats),
-        "output_dtypes": [o.dtype for o in case.outputs],
+        "output_dtypes": [o.dtype or (dtypes[0] if dtypes else "float32") for o in case.outputs],
         "tensor_dtypes": dtypes,
         "tensor_formats": case.extra.get("tensor_formats", ("ND",)),
         "scalar_dtypes": case.extra.get("scalar_dtypes", ()),
