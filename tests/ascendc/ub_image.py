@@ -146,7 +146,8 @@ def image_of(
     image = np.zeros(IMAGE, np.uint8)
     for start, dtype in zip((DST, SRC0, SRC1), dtypes, strict=False):
         count = REGION // np.dtype(dtype).itemsize
-        image[start : start + REGION] = np.ascontiguousarray(values(rng, np.dtype(dtype), count)).view(np.uint8)
+        with np.errstate(all="ignore"):
+            image[start : start + REGION] = np.ascontiguousarray(values(rng, np.dtype(dtype), count)).view(np.uint8)
     return image
 
 
@@ -192,7 +193,8 @@ def same(got: Array, want: Array, ulps: int = 0) -> Array:
     """Where two arrays agree: bits, or any NaN for NaN, or (floats) within so many units in the last place."""
     equal = got.view(f"u{got.itemsize}") == want.view(f"u{want.itemsize}")
     if got.dtype.kind in "fV":
-        nan = np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            nan = np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64))
         equal |= nan
         if ulps:
             kind = f"i{got.itemsize}"

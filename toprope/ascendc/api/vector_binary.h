@@ -8,81 +8,100 @@
 namespace toprope {
 
 template <typename F, typename D, typename A, typename B>
-TOPROPE_OUTLINE void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0, const AscendC::LocalTensor<B>& src1, const Lanes& lanes,
-                   const AscendC::BinaryRepeatParams& p, Site site, Overlap overlap = Overlap::whole) {
-    LaneOp<F, D, A, B>::call(op, site, lanes, f, overlap, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride), lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
+TOPROPE_OUTLINE void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0,
+                                   const AscendC::LocalTensor<B>& src1, const Lanes& lanes, const AscendC::BinaryRepeatParams& p, Site site,
+                                   Overlap overlap = Overlap::whole) {
+    LaneOp<F, D, A, B>::call(op, site, lanes, f, overlap, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride),
+                             lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
                              lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride));
 }
 // Contiguous operands of these element types in an instruction as wide as the widest allows.
-template <typename D, typename A, typename B> constexpr AscendC::BinaryRepeatParams packed_binary() {
+template <typename D, typename A, typename B>
+constexpr AscendC::BinaryRepeatParams packed_binary() {
     constexpr uint32_t width = kLaneWidth<D, A, B>;
     return {1, 1, 1, packed_stride<D>(width), packed_stride<A>(width), packed_stride<B>(width)};
 }
 
 // The arithmetic of integers: unsigned, so that overflow wraps.
-template <typename L> using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof(L) <= 4, uint32_t, uint64_t>, L>;
+template <typename L>
+using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof(L) <= 4, uint32_t, uint64_t>, L>;
 
 }  // namespace toprope
 
-#define TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                                                             \
-    template <typename T>                                                                                                                    \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                       \
-              toprope::Site site = toprope::Site::here()) {                                                                                  \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
-                               toprope::count_form(toprope::kLaneWidth<T>, static_cast<uint32_t>(count)), {}, site, toprope::Overlap::rule); \
-    }                                                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                                                             \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const uint32_t repeatTime,   \
-              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                          \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
-                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),            \
-                               repeatParams, site, toprope::Overlap::rule);                                                                  \
-    }                                                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                                                             \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],                      \
-              const uint32_t repeatTime, const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {               \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                              \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                  \
-                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),            \
-                               repeatParams, site, toprope::Overlap::rule);                                                                  \
+#define TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                                                           \
+    template <typename T>                                                                                                                  \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                     \
+              toprope::Site site = toprope::Site::here()) {                                                                                \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
+                               toprope::count_form(toprope::kLaneWidth<T>, static_cast<uint32_t>(count)), {}, site,                        \
+                               toprope::Overlap::rule);                                                                                    \
+    }                                                                                                                                      \
+    template <typename T, bool isSetMask = true>                                                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const uint32_t repeatTime, \
+              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                        \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
+                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),          \
+                               repeatParams, site, toprope::Overlap::rule);                                                                \
+    }                                                                                                                                      \
+    template <typename T, bool isSetMask = true>                                                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],                    \
+              const uint32_t repeatTime, const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {             \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
+                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),          \
+                               repeatParams, site, toprope::Overlap::rule);                                                                \
     }
 
-#define TOPROPE_BINARY_ROW(Name, cost, dtypes, rule, expression)                                     \
-    namespace toprope {                                                                              \
-    inline constexpr Op kOp##Name{#Name, Pipe::v, Kind::compute, cost};                              \
-    template <typename T> struct Fn##Name {                                                          \
-        using L = Lane<T>;                                                                           \
-        L operator()(L a_, L b_) const {                                                             \
-            const Wrap<L> a = static_cast<Wrap<L>>(a_), b = static_cast<Wrap<L>>(b_);                \
-            return static_cast<L>(expression);                                                       \
-        }                                                                                            \
-    };                                                                                               \
-    }                                                                                                \
-    namespace AscendC {                                                                              \
-    TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                         \
+#define TOPROPE_BINARY_ROW(Name, cost, dtypes, rule, expression)                      \
+    namespace toprope {                                                               \
+    inline constexpr Op kOp##Name{#Name, Pipe::v, Kind::compute, cost};               \
+    template <typename T>                                                             \
+    struct Fn##Name {                                                                 \
+        using L = Lane<T>;                                                            \
+        L operator()(L a_, L b_) const {                                              \
+            const Wrap<L> a = static_cast<Wrap<L>>(a_), b = static_cast<Wrap<L>>(b_); \
+            return static_cast<L>(expression);                                        \
+        }                                                                             \
+    };                                                                                \
+    }                                                                                 \
+    namespace AscendC {                                                               \
+    TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                          \
     }
 
 #define TOPROPE_BINARY(Name, meaning, cost, dtypes, expression) TOPROPE_BINARY_ROW(Name, cost, dtypes, accumulate, expression)
 #define TOPROPE_BINARY_BITS(Name, meaning, cost, dtypes, expression) TOPROPE_BINARY_ROW(Name, cost, dtypes, whole, expression)
 
-#if __NPU_ARCH__ == 1001
-#define TOPROPE_ARITHMETIC (half, int32_t, float)
-#define TOPROPE_LOGIC (int16_t, uint16_t)
-#elif __NPU_ARCH__ == 2002
-#define TOPROPE_ARITHMETIC (int16_t, half, int32_t, float)
-#define TOPROPE_LOGIC (int16_t, uint16_t)
+#if __NPU_ARCH__ != 1001
+TOPROPE_BINARY(Add, "dst = src0 + src1", "vadd", (int16_t, half, int32_t, float), a + b)
+TOPROPE_BINARY(Sub, "dst = src0 - src1", "vsub", (int16_t, half, int32_t, float), a - b)
+TOPROPE_BINARY(Mul, "dst = src0 * src1", "vmul", (int16_t, half, int32_t, float), a* b)
+TOPROPE_BINARY(Max, "dst = the larger of src0 and src1", "vmax", (int16_t, half, int32_t, float), a_ > b_ || a_ != a_ ? a_ : b_)
+TOPROPE_BINARY(Min, "dst = the smaller of src0 and src1", "vmin", (int16_t, half, int32_t, float), a_ < b_ || a_ != a_ ? a_ : b_)
 #else
-#define TOPROPE_ARITHMETIC (int16_t, half, int32_t, float)
-#define TOPROPE_LOGIC (int16_t, uint16_t)
+TOPROPE_BINARY(Add, "dst = src0 + src1", "vadd", (half, int32_t, float), a + b)
+TOPROPE_BINARY(Sub, "dst = src0 - src1", "vsub", (half, int32_t, float), a - b)
+TOPROPE_BINARY(Mul, "dst = src0 * src1", "vmul", (half, int32_t, float), a* b)
+TOPROPE_BINARY(Max, "dst = the larger of src0 and src1", "vmax", (half, int32_t, float), a_ > b_ || a_ != a_ ? a_ : b_)
+TOPROPE_BINARY(Min, "dst = the smaller of src0 and src1", "vmin", (half, int32_t, float), a_ < b_ || a_ != a_ ? a_ : b_)
 #endif
-
-TOPROPE_BINARY(Add, "dst = src0 + src1", "vadd", TOPROPE_ARITHMETIC, a + b)
-TOPROPE_BINARY(Sub, "dst = src0 - src1", "vsub", TOPROPE_ARITHMETIC, a - b)
-TOPROPE_BINARY(Mul, "dst = src0 * src1", "vmul", TOPROPE_ARITHMETIC, a * b)
-TOPROPE_BINARY(Max, "dst = the larger of src0 and src1", "vmax", TOPROPE_ARITHMETIC, a_ > b_ || a_ != a_ ? a_ : b_)
-TOPROPE_BINARY(Min, "dst = the smaller of src0 and src1", "vmin", TOPROPE_ARITHMETIC, a_ < b_ || a_ != a_ ? a_ : b_)
 TOPROPE_BINARY_BITS(Div, "dst = src0 / src1", "vdiv", (half, float), a / b)
-TOPROPE_BINARY_BITS(And, "dst = src0 & src1, bit by bit", "vand", TOPROPE_LOGIC, a & b)
-TOPROPE_BINARY_BITS(Or, "dst = src0 | src1, bit by bit", "vor", TOPROPE_LOGIC, a | b)
+TOPROPE_BINARY_BITS(And, "dst = src0 & src1, bit by bit", "vand", (int16_t, uint16_t), a& b)
+TOPROPE_BINARY_BITS(Or, "dst = src0 | src1, bit by bit", "vor", (int16_t, uint16_t), a | b)
+
+namespace AscendC {
+// Precision choices of Div on Ascend 950. The types exist here so that code for several chips compiles; Div takes none on this chip.
+enum class DivAlgo {
+    INTRINSIC,
+    DIFF_COMPENSATION,
+    PRECISION_1ULP_FTZ_TRUE,
+    PRECISION_0ULP_FTZ_TRUE,
+    PRECISION_0ULP_FTZ_FALSE,
+    PRECISION_1ULP_FTZ_FALSE
+};
+struct DivConfig {
+    DivAlgo algo = DivAlgo::INTRINSIC;
+};
+inline constexpr DivConfig DEFAULT_DIV_CONFIG = {DivAlgo::INTRINSIC};
+}  // namespace AscendC

@@ -27,17 +27,21 @@ inline void SetMaskNorm(toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpSetMaskNorm, site, 1);
 }
 //: SetVectorMask | sets the mask registers: two words of lane bits, a run of lanes, or (counter mode) a number of elements | - | A2 A3 310P 910 | SetVectorMask
-template <typename T, MaskMode mode = MaskMode::NORMAL> void SetVectorMask(const uint64_t maskHigh, const uint64_t maskLow, toprope::Site site = toprope::Site::here()) {
+template <typename T, MaskMode mode = MaskMode::NORMAL>
+void SetVectorMask(const uint64_t maskHigh, const uint64_t maskLow, toprope::Site site = toprope::Site::here()) {
     if (!toprope::vector_core()) return;
     toprope::set_bit_mask(mode == MaskMode::COUNTER ? 0 : maskHigh, maskLow);
     toprope::record(toprope::kOpSetVectorMask, site, 1, static_cast<uint32_t>(toprope::dtype_of<T>));
 }
-template <typename T, MaskMode mode = MaskMode::NORMAL> void SetVectorMask(int32_t len, toprope::Site site = toprope::Site::here()) {
+template <typename T, MaskMode mode = MaskMode::NORMAL>
+void SetVectorMask(int32_t len, toprope::Site site = toprope::Site::here()) {
     if (!toprope::vector_core()) return;
     // The mode of the call decides, not that of the register: a run of lane bits in counter mode is a wrong count, as on the chip.
     const auto n = static_cast<uint32_t>(len);
-    if (mode == MaskMode::COUNTER) toprope::set_bit_mask(0, n);
-    else toprope::set_bit_mask(toprope::run_of_ones(n > 64 ? n - 64 : 0), toprope::run_of_ones(n));
+    if (mode == MaskMode::COUNTER)
+        toprope::set_bit_mask(0, n);
+    else
+        toprope::set_bit_mask(toprope::run_of_ones(n > 64 ? n - 64 : 0), toprope::run_of_ones(n));
     toprope::record(toprope::kOpSetVectorMask, site, 1, static_cast<uint32_t>(toprope::dtype_of<T>));
 }
 //: ResetMask | every lane takes part again; the mode stays | - | A2 A3 310P | ResetMask

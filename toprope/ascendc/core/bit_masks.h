@@ -5,7 +5,8 @@
 
 namespace toprope {
 
-// What a comparison works on. `bits` receives lane 0 of repeat 0 in its lowest bit; `scalar` (bits of the element) replaces the second source if set.
+// What a comparison works on. `bits` receives lane 0 of repeat 0 in its lowest bit; `scalar` (bits of the element) replaces the second
+// source if set.
 struct CompareContext {
     Dtype dtype;
     AscendC::CMPMODE mode;
@@ -24,7 +25,8 @@ struct SelectContext {
 };
 void select_body(const void* context, void* dst, const void* const* src, size_t n, uint64_t first);
 
-template <typename T> uint32_t scalar_bits(T value) {
+template <typename T>
+uint32_t scalar_bits(T value) {
     uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof(T));
     return bits;

@@ -16,25 +16,46 @@ inline constexpr uint32_t kModesDirected = mode_bit(AscendC::RoundMode::CAST_FLO
 inline constexpr uint32_t kModesRounding = kModeRint | kModesDirected, kModesFive = kModesRounding, kModesSix = kModesRounding | kModeNone;
 inline constexpr uint32_t kModesAny = kModesSix | kModeOdd;  // int32_t to half: the scale register decides, the mode is ignored
 
-struct CastPair { Dtype from, to; uint32_t modes; };
+struct CastPair {
+    Dtype from, to;
+    uint32_t modes;
+};
 inline constexpr CastPair kCastPairs[] = {
 #if __NPU_ARCH__ == 2201
-    {Dtype::s4, Dtype::f16, kModeNone},    {Dtype::s8, Dtype::f16, kModeNone},     {Dtype::u8, Dtype::f16, kModeNone},    {Dtype::s16, Dtype::f16, kModesSix},
-    {Dtype::s16, Dtype::f32, kModeNone},   {Dtype::f16, Dtype::s4, kModesSix},     {Dtype::f16, Dtype::s8, kModesSix},    {Dtype::f16, Dtype::u8, kModesSix},
-    {Dtype::f16, Dtype::s16, kModesFive},  {Dtype::f16, Dtype::s32, kModesFive},   {Dtype::f16, Dtype::f32, kModeNone},   {Dtype::bf16, Dtype::s32, kModesFive},
-    {Dtype::bf16, Dtype::f32, kModeNone},  {Dtype::s32, Dtype::s16, kModeNone},    {Dtype::s32, Dtype::f16, kModesAny},   {Dtype::s32, Dtype::f32, kModesSix},
-    {Dtype::s32, Dtype::s64, kModeNone},   {Dtype::f32, Dtype::s16, kModesFive},   {Dtype::f32, Dtype::f16, kModesAny},   {Dtype::f32, Dtype::bf16, kModesFive},
-    {Dtype::f32, Dtype::s32, kModesFive},  {Dtype::f32, Dtype::f32, kModesFive},   {Dtype::f32, Dtype::s64, kModesFive},  {Dtype::s64, Dtype::s32, kModeNone},
+    {Dtype::s4, Dtype::f16, kModeNone},   {Dtype::s8, Dtype::f16, kModeNone},    {Dtype::u8, Dtype::f16, kModeNone},
+    {Dtype::s16, Dtype::f16, kModesSix},  {Dtype::s16, Dtype::f32, kModeNone},   {Dtype::f16, Dtype::s4, kModesSix},
+    {Dtype::f16, Dtype::s8, kModesSix},   {Dtype::f16, Dtype::u8, kModesSix},    {Dtype::f16, Dtype::s16, kModesFive},
+    {Dtype::f16, Dtype::s32, kModesFive}, {Dtype::f16, Dtype::f32, kModeNone},   {Dtype::bf16, Dtype::s32, kModesFive},
+    {Dtype::bf16, Dtype::f32, kModeNone}, {Dtype::s32, Dtype::s16, kModeNone},   {Dtype::s32, Dtype::f16, kModesAny},
+    {Dtype::s32, Dtype::f32, kModesSix},  {Dtype::s32, Dtype::s64, kModeNone},   {Dtype::f32, Dtype::s16, kModesFive},
+    {Dtype::f32, Dtype::f16, kModesAny},  {Dtype::f32, Dtype::bf16, kModesFive}, {Dtype::f32, Dtype::s32, kModesFive},
+    {Dtype::f32, Dtype::f32, kModesFive}, {Dtype::f32, Dtype::s64, kModesFive},  {Dtype::s64, Dtype::s32, kModeNone},
     {Dtype::s64, Dtype::f32, kModesFive},
 #elif __NPU_ARCH__ == 2002
-    {Dtype::s8, Dtype::f16, kModeNone},    {Dtype::u8, Dtype::f16, kModeNone},     {Dtype::s16, Dtype::f16, kModeNone},   {Dtype::f16, Dtype::s4, kModeNone},
-    {Dtype::f16, Dtype::s8, kModesDirected | kModeNone}, {Dtype::f16, Dtype::u8, kModesDirected | kModeNone},             {Dtype::f16, Dtype::s16, kModeRint},
-    {Dtype::f16, Dtype::s32, kModesFive},  {Dtype::f16, Dtype::f32, kModeNone},    {Dtype::s32, Dtype::s16, kModeNone},   {Dtype::s32, Dtype::f16, kModesAny},
-    {Dtype::s32, Dtype::f32, kModeNone},   {Dtype::f32, Dtype::f16, kModeOdd | kModeNone},                                {Dtype::f32, Dtype::s64, kModesFive},
+    {Dtype::s8, Dtype::f16, kModeNone},
+    {Dtype::u8, Dtype::f16, kModeNone},
+    {Dtype::s16, Dtype::f16, kModeNone},
+    {Dtype::f16, Dtype::s4, kModeNone},
+    {Dtype::f16, Dtype::s8, kModesDirected | kModeNone},
+    {Dtype::f16, Dtype::u8, kModesDirected | kModeNone},
+    {Dtype::f16, Dtype::s16, kModeRint},
+    {Dtype::f16, Dtype::s32, kModesFive},
+    {Dtype::f16, Dtype::f32, kModeNone},
+    {Dtype::s32, Dtype::s16, kModeNone},
+    {Dtype::s32, Dtype::f16, kModesAny},
+    {Dtype::s32, Dtype::f32, kModeNone},
+    {Dtype::f32, Dtype::f16, kModeOdd | kModeNone},
+    {Dtype::f32, Dtype::s64, kModesFive},
 #else
-    {Dtype::s8, Dtype::f16, kModeNone},    {Dtype::u8, Dtype::f16, kModeNone},     {Dtype::s16, Dtype::f16, kModeNone},
-    {Dtype::f16, Dtype::s8, kModesDirected | kModeNone}, {Dtype::f16, Dtype::u8, kModesDirected | kModeNone},             {Dtype::f16, Dtype::s32, kModesFive},
-    {Dtype::f16, Dtype::f32, kModeNone},   {Dtype::s32, Dtype::f32, kModeNone},    {Dtype::f32, Dtype::f16, kModeOdd | kModeNone},
+    {Dtype::s8, Dtype::f16, kModeNone},
+    {Dtype::u8, Dtype::f16, kModeNone},
+    {Dtype::s16, Dtype::f16, kModeNone},
+    {Dtype::f16, Dtype::s8, kModesDirected | kModeNone},
+    {Dtype::f16, Dtype::u8, kModesDirected | kModeNone},
+    {Dtype::f16, Dtype::s32, kModesFive},
+    {Dtype::f16, Dtype::f32, kModeNone},
+    {Dtype::s32, Dtype::f32, kModeNone},
+    {Dtype::f32, Dtype::f16, kModeOdd | kModeNone},
     {Dtype::f32, Dtype::s64, kModesFive},
 #endif
 };
@@ -47,7 +68,7 @@ constexpr uint32_t cast_modes(Dtype from, Dtype to) {
 
 // What the registers say about quantisation when an instruction runs.
 struct Dequant {
-    uint64_t bits = 0;            // DEQSCALE: half scale, or float scale | offset << 37 | sign << 46
+    uint64_t bits = 0;               // DEQSCALE: half scale, or float scale | offset << 37 | sign << 46
     const uint8_t* table = nullptr;  // 16 such words, one per lane of a block
 };
 // Which SetDeqScale filled the register; kept in its unused top bits.

@@ -1,5 +1,6 @@
 // Elementary functions of float without libm: branch-free, so that loops over them vectorise, and free of fused multiply-adds, so that
-// every machine gives the same bits. Each is within 1 ulp of the true value, subnormals included; tests/ascendc/test_float_math.py measures it.
+// every machine gives the same bits. Each is within 1 ulp of the true value, subnormals included; tests/ascendc/test_float_math.py measures
+// it.
 #pragma once
 
 #include "formats.h"
@@ -64,7 +65,8 @@ inline float nearest_away(float x) {
 }
 
 // The nearest integer of type I, ties to even, saturated; NaN gives 0. For results of at most 16 bits.
-template <typename I> inline I saturate_float(float x) {
+template <typename I>
+inline I saturate_float(float x) {
     static_assert(sizeof(I) <= 2);
     constexpr float low = std::is_signed_v<I> ? -static_cast<float>(1u << (sizeof(I) * 8 - 1)) : 0.0f;
     constexpr float high = static_cast<float>((1u << (sizeof(I) * 8 - (std::is_signed_v<I> ? 1 : 0))) - 1);

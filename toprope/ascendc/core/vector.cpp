@@ -50,7 +50,8 @@ void set_contiguous_mask(uint64_t active) {
 
 uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site) {
     if (TOPROPE_UNLIKELY(repeats > 255))
-        report("repeat-out-of-range", site, &op, "%s: repeatTime %u, but the instruction has 8 bits for it: the chip would do %u repeats", op.name, repeats, repeats & 0xff);
+        report("repeat-out-of-range", site, &op, "%s: repeatTime %u, but the instruction has 8 bits for it: the chip would do %u repeats",
+               op.name, repeats, repeats & 0xff);
     return repeats & 0xff;
 }
 
@@ -65,7 +66,9 @@ static uint32_t lanes_in(const Lanes& l, uint32_t repeat) {
 // ---- footprints ----------------------------------------------------------------------------------------------------------
 
 uint64_t span_bytes(const Layout& o, const Lanes& l) {
-    const auto end_in = [&](uint32_t lanes) -> uint64_t { return lanes == 0 ? 0 : o.offset(0, lanes - 1) + (o.element_bits < 8 ? 1 : o.element_bits / 8); };
+    const auto end_in = [&](uint32_t lanes) -> uint64_t {
+        return lanes == 0 ? 0 : o.offset(0, lanes - 1) + (o.element_bits < 8 ? 1 : o.element_bits / 8);
+    };
     const uint64_t stride = uint64_t{o.repeat_stride} * kBlockBytes;
     uint64_t end = (l.repeats - 1) * stride + end_in(lanes_in(l, l.repeats - 1));
     if (l.repeats > 1) {
@@ -76,13 +79,15 @@ uint64_t span_bytes(const Layout& o, const Lanes& l) {
 }
 
 // One run of lanes [begin, end) in each of `repeats` repeats.
-static void touch_run(Instr& instr, Mode mode, const Layout& o, uint32_t first_repeat, uint32_t repeats, uint32_t begin, uint32_t end, bool masked) {
+static void touch_run(Instr& instr, Mode mode, const Layout& o, uint32_t first_repeat, uint32_t repeats, uint32_t begin, uint32_t end,
+                      bool masked) {
     const uint32_t per = o.per_block();
     const int64_t repeat_stride = int64_t{o.repeat_stride} * kBlockBytes, block_stride = int64_t{o.block_stride} * kBlockBytes;
     const uint64_t base = o.address + uint64_t{first_repeat} * o.repeat_stride * kBlockBytes;
     const auto put = [&](uint64_t address, uint64_t row_bytes, uint32_t rows) {
         const bool outer = repeats > 1 && rows > 1;
-        touch(instr, Space::ub, mode, address, row_bytes, rows > 1 ? rows : repeats, rows > 1 ? block_stride : repeat_stride, outer, masked);
+        touch(instr, Space::ub, mode, address, row_bytes, rows > 1 ? rows : repeats, rows > 1 ? block_stride : repeat_stride, outer,
+              masked);
         if (outer) touch(instr, Space::ub, mode, 0, 0, repeats, repeat_stride, false, masked);
     };
     const bool dense = o.block_stride == 1 && o.block_lanes == 0;
@@ -130,25 +135,30 @@ void touch_lanes(Instr& instr, Mode mode, const Layout& o, const Lanes& l) {
 bool require_view(const Op& op, const char* role, const View& v, uint64_t span, uint32_t alignment, Site site) {
     const int space = static_cast<int>(v.space);
     const uint64_t end = uint64_t{v.address} + span;
-    if (TOPROPE_UNLIKELY(!v.live)) report("use-after-free", site, &op, "%s: %s was given back with FreeTensor before this call", op.name, role);
+    if (TOPROPE_UNLIKELY(!v.live))
+        report("use-after-free", site, &op, "%s: %s was given back with FreeTensor before this call", op.name, role);
     if (TOPROPE_UNLIKELY(v.address % alignment != 0))
-        report("misaligned-address", site, &op, "%s: %s starts at %s byte %u, which is not a multiple of %u", op.name, role, kSpaceNames[space], v.address, alignment);
+        report("misaligned-address", site, &op, "%s: %s starts at %s byte %u, which is not a multiple of %u", op.name, role,
+               kSpaceNames[space], v.address, alignment);
     if (TOPROPE_UNLIKELY(end > self->bytes[space])) {
-        report("on-chip-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but %s has %u bytes", op.name, role, kSpaceNames[space], v.address,
-               static_cast<unsigned long long>(end), kSpaceNames[space], self->bytes[space]);
+        report("on-chip-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but %s has %u bytes", op.name, role, kSpaceNames[space],
+               v.address, static_cast<unsigned long long>(end), kSpaceNames[space], self->bytes[space]);
         return false;
     }
     if (TOPROPE_UNLIKELY(v.slot != nullptr && end > uint64_t{v.slot->address} + v.slot->bytes))
-        report("buffer-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but its buffer is [%u:%u]: %llu bytes too many", op.name, role, kSpaceNames[space], v.address,
-               static_cast<unsigned long long>(end), v.slot->address, v.slot->address + v.slot->bytes, static_cast<unsigned long long>(end - v.slot->address - v.slot->bytes));
+        report("buffer-out-of-bounds", site, &op, "%s: %s covers %s[%u:%llu], but its buffer is [%u:%u]: %llu bytes too many", op.name,
+               role, kSpaceNames[space], v.address, static_cast<unsigned long long>(end), v.slot->address, v.slot->address + v.slot->bytes,
+               static_cast<unsigned long long>(end - v.slot->address - v.slot->bytes));
     else if (TOPROPE_UNLIKELY(v.bytes != 0 && span > v.bytes))
-        warn("tensor-out-of-bounds", site, &op, "%s: %s uses %llu bytes of a tensor of %u", op.name, role, static_cast<unsigned long long>(span), v.bytes);
+        warn("tensor-out-of-bounds", site, &op, "%s: %s uses %llu bytes of a tensor of %u", op.name, role,
+             static_cast<unsigned long long>(span), v.bytes);
     return true;
 }
 
 bool require_vector_view(const Op& op, const char* role, const View& v, uint64_t span, uint32_t alignment, Site site) {
     if (TOPROPE_UNLIKELY(v.space != Space::ub)) {
-        report("wrong-position", site, &op, "%s: %s is in %s; vector instructions work on UB (VECIN, VECOUT, VECCALC)", op.name, role, kSpaceNames[static_cast<int>(v.space)]);
+        report("wrong-position", site, &op, "%s: %s is in %s; vector instructions work on UB (VECIN, VECOUT, VECCALC)", op.name, role,
+               kSpaceNames[static_cast<int>(v.space)]);
         return false;
     }
     return require_view(op, role, v, span, alignment, site);
@@ -158,7 +168,9 @@ bool require_vector_view(const Op& op, const char* role, const View& v, uint64_t
 
 enum class Clash : uint8_t { none, in_repeat, next_repeat };
 
-struct Range { uint64_t begin, end; };
+struct Range {
+    uint64_t begin, end;
+};
 static uint32_t block_ranges(const Layout& o, const Lanes& l, uint32_t repeat, Range* out) {
     const uint32_t lanes = lanes_in(l, repeat), per = o.per_block();
     uint32_t n = 0;
@@ -183,7 +195,9 @@ static Clash clash_of(const Layout& dst, const Layout& src, const Lanes& l) {
                 if (b < 8192 && written_by[b] != 0) return Clash::next_repeat;
         for (uint32_t i = 0; i < dn; ++i)
             for (uint32_t j = 0; j < sn; ++j)
-                if (d[i].begin < s[j].end && s[j].begin < d[i].end && !(i == j && dst.element_bits == src.element_bits && d[i].begin == s[j].begin)) found = Clash::in_repeat;
+                if (d[i].begin < s[j].end && s[j].begin < d[i].end &&
+                    !(i == j && dst.element_bits == src.element_bits && d[i].begin == s[j].begin))
+                    found = Clash::in_repeat;
         for (uint32_t i = 0; i < dn; ++i)
             for (uint64_t b = d[i].begin / kBlockBytes; b <= (d[i].end - 1) / kBlockBytes; ++b)
                 if (b < 8192) written_by[b] = static_cast<uint16_t>(r + 1);
@@ -196,21 +210,30 @@ static bool overlaps(const VectorCall& call, const VectorOperand& src, uint32_t 
     const Layout &d = call.dst.layout, &s = src.layout;
     const uint64_t d_end = d.address + span_bytes(d, call.lanes), s_end = s.address + span_bytes(s, call.lanes);
     if (d.address >= s_end || s.address >= d_end) return false;
-    const bool same = d.address == s.address && d.element_bits == s.element_bits && d.block_stride == s.block_stride && d.block_lanes == s.block_lanes;
-    if (same && (call.lanes.repeats == 1 || (d.repeat_stride == s.repeat_stride && d.repeat_stride * kBlockBytes >= span_bytes(d, {1, call.lanes.width, call.lanes.width, call.lanes.width})))) return false;
+    const bool same =
+        d.address == s.address && d.element_bits == s.element_bits && d.block_stride == s.block_stride && d.block_lanes == s.block_lanes;
+    if (same && (call.lanes.repeats == 1 ||
+                 (d.repeat_stride == s.repeat_stride &&
+                  d.repeat_stride * kBlockBytes >= span_bytes(d, {1, call.lanes.width, call.lanes.width, call.lanes.width}))))
+        return false;
     const Clash clash = clash_of(d, s, call.lanes);
     if (clash == Clash::none) return false;
     if (clash == Clash::next_repeat) {
-        const bool accumulates = call.overlap == Overlap::accumulate && index == 1 && (d.repeat_stride == 0 || s.repeat_stride == 0) && call.dst.dtype != Dtype::s16;
+        const bool accumulates = call.overlap == Overlap::accumulate && index == 1 && (d.repeat_stride == 0 || s.repeat_stride == 0) &&
+                                 call.dst.dtype != Dtype::s16;
         if (accumulates) return false;
-        report("operand-overlap", call.site, &call.op, "%s: %s [%u:%llu] is partly written by an earlier repeat through dst [%u:%llu]; the chip may read it before or after", call.op.name,
-               src.role, s.address, static_cast<unsigned long long>(s_end), d.address, static_cast<unsigned long long>(d_end));
+        report("operand-overlap", call.site, &call.op,
+               "%s: %s [%u:%llu] is partly written by an earlier repeat through dst [%u:%llu]; the chip may read it before or after",
+               call.op.name, src.role, s.address, static_cast<unsigned long long>(s_end), d.address,
+               static_cast<unsigned long long>(d_end));
         return true;
     }
     const bool narrowing = d.address == s.address && d.element_bits < s.element_bits;
     // Narrowing in place never overtakes what is still to be read; the reference only allows identical ranges, so it is advice.
-    (narrowing ? warn : report)("operand-overlap", call.site, &call.op, "%s: dst [%u:%llu] and %s [%u:%llu] overlap in part; within a repeat they must be the same blocks or apart", call.op.name,
-                                d.address, static_cast<unsigned long long>(d_end), src.role, s.address, static_cast<unsigned long long>(s_end));
+    (narrowing ? warn : report)("operand-overlap", call.site, &call.op,
+                                "%s: dst [%u:%llu] and %s [%u:%llu] overlap in part; within a repeat they must be the same blocks or apart",
+                                call.op.name, d.address, static_cast<unsigned long long>(d_end), src.role, s.address,
+                                static_cast<unsigned long long>(s_end));
     return true;
 }
 
@@ -249,7 +272,8 @@ void run_rows(const Lanes& l, Body body, const void* context, const Layout* dst,
         for (uint32_t i = 0; i < sources; ++i) rows[i] = src[i].host + src[i].block_offset;
         return body(context, dst != nullptr ? dst->host : nullptr, rows, l.total(), 0);
     }
-    const bool direct = dst != nullptr && !l.bitmap && !exact && dst->block_lanes == 0 && (dst->block_stride == 1 || l.active <= dst->per_block());
+    const bool direct =
+        dst != nullptr && !l.bitmap && !exact && dst->block_lanes == 0 && (dst->block_stride == 1 || l.active <= dst->per_block());
     alignas(64) uint8_t room[5][kRepeatBytes * 4];
     for (uint32_t r = 0; r < l.repeats; ++r) {
         const uint32_t lanes = lanes_in(l, r);
@@ -286,19 +310,23 @@ static void saturating_body(const void* context, void* dst, const void* const* s
 static uint32_t dtype_argument(const VectorCall& call) {
     const VectorOperand* widest = &call.dst;
     for (uint32_t i = 0; i < call.sources; ++i)
-        if (call.src[i].range_bytes == 0 && (widest == &call.dst || call.src[i].layout.element_bits > widest->layout.element_bits)) widest = &call.src[i];
+        if (call.src[i].range_bytes == 0 && (widest == &call.dst || call.src[i].layout.element_bits > widest->layout.element_bits))
+            widest = &call.src[i];
     return static_cast<uint32_t>(widest->dtype) | static_cast<uint32_t>(call.dst.dtype) << 8;
 }
 
 static void touch_operand(Instr& instr, Mode mode, const VectorOperand& o, const Lanes& l) {
-    if (o.range_bytes != 0) touch(instr, Space::ub, mode, o.layout.address, o.range_bytes);
-    else touch_lanes(instr, mode, o.layout, l);
+    if (o.range_bytes != 0)
+        touch(instr, Space::ub, mode, o.layout.address, o.range_bytes);
+    else
+        touch_lanes(instr, mode, o.layout, l);
 }
 
 void vector_call(const VectorCall& call) {
     if (self->type == CoreType::aic || call.lanes.empty()) return;
     const auto require = [&](const VectorOperand& o) {
-        return require_vector_view(call.op, o.role, o.view, o.range_bytes != 0 ? o.range_bytes : span_bytes(o.layout, call.lanes), kBlockBytes, call.site);
+        return require_vector_view(call.op, o.role, o.view, o.range_bytes != 0 ? o.range_bytes : span_bytes(o.layout, call.lanes),
+                                   kBlockBytes, call.site);
     };
     // & rather than &&: every operand is looked at, so that one call reports all its mistakes.
     bool ok = require(call.dst), clash = false;
@@ -317,8 +345,10 @@ void vector_call(const VectorCall& call) {
     touch_operand(instr, Mode::write, call.dst, call.lanes);
     if (!self->execute) return;
     const Layout* out = lanes_out ? &call.dst.layout : nullptr;
-    if (call.saturate) run_rows(call.lanes, saturating_body, &call, out, rows, count, clash);
-    else run_rows(call.lanes, call.body, call.context, out, rows, count, clash);
+    if (call.saturate)
+        run_rows(call.lanes, saturating_body, &call, out, rows, count, clash);
+    else
+        run_rows(call.lanes, call.body, call.context, out, rows, count, clash);
 }
 
 }  // namespace toprope

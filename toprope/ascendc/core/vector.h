@@ -27,7 +27,8 @@ struct Lanes {
 
 // Lanes per repeat when the widest operand has elements of `bytes`.
 constexpr uint32_t lane_width(uint32_t bytes) { return kRepeatBytes / bytes; }
-template <typename... T> inline constexpr uint32_t kLaneWidth = [] {
+template <typename... T>
+inline constexpr uint32_t kLaneWidth = [] {
     uint32_t widest = 1;
     ((widest = sizeof(T) > widest ? sizeof(T) : widest), ...);
     return lane_width(widest);
@@ -51,11 +52,13 @@ inline Lanes count_form(uint32_t width, uint32_t count) {
     return count_lanes(width, count);
 }
 uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site);
-template <bool isSetMask> Lanes mask_form(const Op& op, uint32_t width, uint64_t mask, uint32_t repeats, Site site) {
+template <bool isSetMask>
+Lanes mask_form(const Op& op, uint32_t width, uint64_t mask, uint32_t repeats, Site site) {
     if (isSetMask) set_contiguous_mask(mask);
     return mask_lanes(width, checked_repeats(op, repeats, site));
 }
-template <bool isSetMask> Lanes mask_form(const Op& op, uint32_t width, const uint64_t* mask, uint32_t repeats, Site site) {
+template <bool isSetMask>
+Lanes mask_form(const Op& op, uint32_t width, const uint64_t* mask, uint32_t repeats, Site site) {
     if (isSetMask) set_bit_mask(width > 64 ? mask[1] : 0, mask[0]);
     return mask_lanes(width, checked_repeats(op, repeats, site));
 }
@@ -77,7 +80,8 @@ struct Layout {
     uint32_t per_block() const { return block_lanes != 0 ? block_lanes : kBlockBytes * 8 / element_bits; }
     uint32_t bytes_of(uint32_t lanes) const { return lanes * element_bits / 8; }
     uint64_t offset(uint32_t repeat, uint32_t lane) const {
-        return (uint64_t{repeat} * repeat_stride + uint64_t{lane / per_block()} * block_stride) * kBlockBytes + block_offset + bytes_of(lane % per_block());
+        return (uint64_t{repeat} * repeat_stride + uint64_t{lane / per_block()} * block_stride) * kBlockBytes + block_offset +
+               bytes_of(lane % per_block());
     }
     // One contiguous array over the whole instruction?
     bool flat(const Lanes& l) const {
@@ -86,7 +90,8 @@ struct Layout {
     }
 };
 
-template <typename T> struct Operand {
+template <typename T>
+struct Operand {
     using Element = T;
     uint8_t* host;
     uint32_t address;
@@ -109,7 +114,10 @@ struct View {
     uint32_t address, bytes;
     const BufferSlot* slot;
 };
-template <typename T> View view_of(const AscendC::LocalTensor<T>& t) { return {t.space(), t.live(), t.address(), t.length_bytes(), t.slot()}; }
+template <typename T>
+View view_of(const AscendC::LocalTensor<T>& t) {
+    return {t.space(), t.live(), t.address(), t.length_bytes(), t.slot()};
+}
 
 // An on-chip operand must be alive, aligned and inside its tensor, buffer and memory. False: the instruction cannot be executed.
 bool require_view(const Op& op, const char* role, const View& v, uint64_t span, uint32_t alignment, Site site);
@@ -120,7 +128,8 @@ bool require_operand(const Op& op, const char* role, const AscendC::LocalTensor<
     return require_view(op, role, view_of(t), span, alignment, site);
 }
 template <typename T>
-bool require_vector_operand(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, const Operand<T>& o, const Lanes& l, Site site) {
+bool require_vector_operand(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, const Operand<T>& o, const Lanes& l,
+                            Site site) {
     return require_vector_view(op, role, view_of(t), l.empty() ? 0 : span_bytes(o, l), kBlockBytes, site);
 }
 
@@ -134,21 +143,28 @@ void run_rows(const Lanes& l, Body body, const void* context, const Layout* dst,
 
 // Lanes of 16-bit floats compute in float: convert a chunk, apply, convert back.
 inline constexpr size_t kChunk = 256;
-template <typename T> void load_lanes(Lane<T>* out, const T* in, size_t n) {
-    if constexpr (std::is_same_v<T, half>) half_to_float_n(out, reinterpret_cast<const uint16_t*>(in), n);
+template <typename T>
+void load_lanes(Lane<T>* out, const T* in, size_t n) {
+    if constexpr (std::is_same_v<T, half>)
+        half_to_float_n(out, reinterpret_cast<const uint16_t*>(in), n);
     else if constexpr (std::is_same_v<T, bfloat16_t>)
         for (size_t i = 0; i < n; ++i) out[i] = bfloat16_to_float(in[i].bits);
-    else std::memcpy(out, in, n * sizeof(T));
+    else
+        std::memcpy(out, in, n * sizeof(T));
 }
-template <typename T> void store_lanes(T* out, const Lane<T>* in, size_t n) {
-    if constexpr (std::is_same_v<T, half>) float_to_half_n(reinterpret_cast<uint16_t*>(out), in, n);
+template <typename T>
+void store_lanes(T* out, const Lane<T>* in, size_t n) {
+    if constexpr (std::is_same_v<T, half>)
+        float_to_half_n(reinterpret_cast<uint16_t*>(out), in, n);
     else if constexpr (std::is_same_v<T, bfloat16_t>)
         for (size_t i = 0; i < n; ++i) out[i].bits = float_to_bfloat16(in[i]);
-    else std::memcpy(out, in, n * sizeof(T));
+    else
+        std::memcpy(out, in, n * sizeof(T));
 }
 
 // A source chunk as lanes: converted if its elements are 16-bit floats, used in place otherwise.
-template <typename T> struct LaneChunk {
+template <typename T>
+struct LaneChunk {
     Lane<T> values[is_float16<T> ? kChunk : 1];
     const Lane<T>* load(const T* in, size_t n) {
         if constexpr (!is_float16<T>) return in;
@@ -157,7 +173,8 @@ template <typename T> struct LaneChunk {
     }
 };
 
-template <typename F, typename D, typename... S> void map_flat(const F& f, D* dst, size_t n, const S*... src) {
+template <typename F, typename D, typename... S>
+void map_flat(const F& f, D* dst, size_t n, const S*... src) {
     if constexpr (!is_float16<D> && !(is_float16<S> || ...)) {
         TOPROPE_IVDEP
         for (size_t i = 0; i < n; ++i) dst[i] = static_cast<D>(f(src[i]...));
@@ -175,8 +192,10 @@ template <typename F, typename D, typename... S> void map_flat(const F& f, D* ds
     }
 }
 
-template <typename F, typename D, typename... S> struct MapBody {
-    template <size_t... I> static void apply(const F& f, D* dst, const void* const* src, size_t n, std::index_sequence<I...>) {
+template <typename F, typename D, typename... S>
+struct MapBody {
+    template <size_t... I>
+    static void apply(const F& f, D* dst, const void* const* src, size_t n, std::index_sequence<I...>) {
         map_flat(f, dst, n, static_cast<const S*>(src[I])...);
     }
     static void run(const void* f, void* dst, const void* const* src, size_t n, uint64_t) {
@@ -185,7 +204,8 @@ template <typename F, typename D, typename... S> struct MapBody {
 };
 
 // dst = f(src...) on every lane, in the order of the hardware: repeat by repeat. For code that checks and records by itself.
-template <typename F, typename D, typename... S> void run_lanes(const Lanes& l, F f, const Operand<D>& d, const Operand<S>&... s) {
+template <typename F, typename D, typename... S>
+void run_lanes(const Lanes& l, F f, const Operand<D>& d, const Operand<S>&... s) {
     if (!self->execute || l.empty()) return;
     const Layout dst = d, src[] = {s..., d};
     run_rows(l, MapBody<F, D, S...>::run, &f, &dst, src, sizeof...(S));
@@ -205,13 +225,20 @@ template <typename T>
 VectorOperand lane_operand(const char* role, const AscendC::LocalTensor<T>& t, uint32_t block_stride = 1, uint32_t repeat_stride = 8) {
     return {role, view_of(t), {t.host(), t.address(), block_stride, repeat_stride, kElementBits<T>}, dtype_of<T>, 0};
 }
-template <typename T> VectorOperand range_operand(const char* role, const AscendC::LocalTensor<T>& t, uint32_t bytes) {
+template <typename T>
+VectorOperand range_operand(const char* role, const AscendC::LocalTensor<T>& t, uint32_t bytes) {
     return {role, view_of(t), {t.host(), t.address(), 1, 8, kElementBits<T>}, dtype_of<T>, bytes};
 }
 // Repeat stride (blocks) of a contiguous operand with T elements in an instruction of `width` lanes.
-template <typename T> constexpr uint32_t packed_stride(uint32_t width) { return width * kElementBits<T> / 8 / kBlockBytes; }
+template <typename T>
+constexpr uint32_t packed_stride(uint32_t width) {
+    return width * kElementBits<T> / 8 / kBlockBytes;
+}
 
-enum class Overlap : uint8_t { whole, accumulate };  // accumulate: dst may be the next repeat's src1 (Add, Sub, Mul, Max, Min, AddRelu, SubRelu)
+enum class Overlap : uint8_t {
+    whole,
+    accumulate
+};  // accumulate: dst may be the next repeat's src1 (Add, Sub, Mul, Max, Min, AddRelu, SubRelu)
 
 struct VectorCall {
     const Op& op;
@@ -235,15 +262,18 @@ inline bool saturates() { return __NPU_ARCH__ != 2201 || self->registers[kRegSat
 #define TOPROPE_OUTLINE __attribute__((noinline))
 
 // The usual instruction: dst = f(src...) with one functor call per lane.
-template <typename F, typename D, typename... S> struct LaneOp {
+template <typename F, typename D, typename... S>
+struct LaneOp {
     template <typename... Sources>
-    TOPROPE_OUTLINE static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst, const Sources&... src) {
+    TOPROPE_OUTLINE static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst,
+                                     const Sources&... src) {
         vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, overlap, is_float16<D> && saturates()});
     }
 };
 
 // Rounds a float lane to what T holds, for operations that round twice.
-template <typename T> inline float lane_round(float x) {
+template <typename T>
+inline float lane_round(float x) {
     if constexpr (std::is_same_v<T, half>) {
         const uint32_t bits = float_bits(x), sign = bits & 0x80000000u, magnitude = bits & 0x7fffffffu;
         uint32_t exponent = magnitude & 0x7f800000u;
@@ -263,12 +293,14 @@ template <typename T> inline float lane_round(float x) {
 
 #define TOPROPE_UNPACK(...) __VA_ARGS__
 // The sentence for a dtype that the chip lacks.
-#define TOPROPE_REQUIRE_DTYPE(Name, T, dtypes) \
-    static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)")
+#define TOPROPE_REQUIRE_DTYPE(Name, T, dtypes)                  \
+    static_assert(toprope::is_one_of<T, TOPROPE_UNPACK dtypes>, \
+                  #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)")
 // A function that only other chips have: the name exists, calling it is a sentence instead of a page of overload candidates.
-#define TOPROPE_ABSENT(Name, where)                                                                       \
+#define TOPROPE_ABSENT(where, Name)                                                                       \
     namespace AscendC {                                                                                   \
-    template <typename T, typename... Rest> void Name(const LocalTensor<T>&, const Rest&...) {            \
+    template <typename T, typename... Rest>                                                               \
+    void Name(const LocalTensor<T>&, const Rest&...) {                                                    \
         static_assert(sizeof(T) == 0, #Name ": this chip has no " #Name "; it exists on " where " only"); \
     }                                                                                                     \
     }
