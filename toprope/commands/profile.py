@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
+from toprope.profile import diagnose
 from toprope.report import html, perfetto, summary, text
 
 
@@ -33,7 +34,7 @@ def _profile(prepared: Prepared) -> int:
         prepared.launch.reference = {}
     run, references = prepared.run()
     verdicts, complaint = judged(prepared, references)
-    result = summary.of(run, verdicts)
+    result = summary.of(run, verdicts, diagnose(run))
     options = prepared.options
     writers: tuple[tuple[Path | None, Callable[[Path], None]], ...] = (
         (options.html, lambda f: html.write(result, f)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,12 @@ class Summary:
     busy: dict[str, float]
     bottleneck: str
     lines: list[LineCost]
+    advice: list[Finding] = field(default_factory=list)
 
     @property
     def findings(self) -> list[Finding]:
-        """Every finding of the run."""
-        return self.run.findings
+        """Every finding of the run, then the profiler's advice."""
+        return [*self.run.findings, *self.advice]
 
     @property
     def errors(self) -> list[Finding]:
@@ -52,12 +53,12 @@ class LineCost:
     microseconds: float
 
 
-def of(run: Run, verdicts: Mapping[str, Any]) -> Summary:
+def of(run: Run, verdicts: Mapping[str, Any], advice: Sequence[Finding] = ()) -> Summary:
     """Check, predict and summarise a run."""
     timeline = run.timeline
     busy = {pipe: timeline.busy(pipe) for pipe in PIPES[:-1]}
     busy = {pipe: share for pipe, share in busy.items() if share > 0}
-    return Summary(run, verdicts, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run))
+    return Summary(run, verdicts, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run), list(advice))
 
 
 def line_costs(run: Run) -> list[LineCost]:

@@ -30,8 +30,9 @@ def show(summary: Summary, *, verbose: bool = False, console: Console | None = N
         f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {run.wall_s:.3f} s"
     )
     _result(out, summary)
-    _findings(out, summary.findings, verbose)
+    _findings(out, summary.run.findings, verbose)
     _time(out, summary)
+    _advice(out, summary.advice)
 
 
 def _result(out: Console, summary: Summary) -> None:
@@ -102,6 +103,13 @@ def _time(out: Console, summary: Summary) -> None:
     for row, place in zip(dearest, places, strict=True):
         head = f"{row.microseconds:>9.2f}  {place:<{width}}  {row.pipe:<5} {row.count:>7,}  "
         out.print(head + escape((_source(row.file, row.line) or row.op)[: max(20, out.width - len(head))]))
+
+
+def _advice(out: Console, advice: list[Finding]) -> None:
+    for i, f in enumerate(advice):
+        out.print(f"{'[bold]advice[/]' if i == 0 else '      '}    {escape(f.message)}")
+        for p in f.places:
+            out.print(f"            {escape(f'{Path(p.file).name}:{p.line}  {p.text()}')}")
 
 
 def _source(file: str, line: int) -> str:

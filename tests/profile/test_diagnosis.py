@@ -1,0 +1,138 @@
+"""Advice keeps its word: apply it to the kernel, predict again, and the gain must be what was promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ascendc.harness import kernels
+from toprope.kernel import Run
+from toprope.profile import diagnose, roofline
+from toprope.profile.whatif import kinds, spread, without
+
+# One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
+ADD = """
+template <int buffers, int gap, bool barrier, bool scalars> __aicore__ inline void Loop(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {
+    constexpr int32_t kTile = 4096;
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> inX, inY;
+    TQue<TPosition::VECOUT, 1> outZ;
+    pipe.InitBuffer(inX, buffers, kTile * 2 + gap);
+    pipe.InitBuffer(inY, buffers, kTile * 2 + gap);
+    pipe.InitBuffer(outZ, buffers, kTile * 2);
+    GlobalTensor<half> xg, yg, zg;
+    const int32_t each = total / GetBlockNum(), begin = each * GetBlockIdx();
+    xg.SetGlobalBuffer((__gm__ half*)x + begin, each);
+    yg.SetGlobalBuffer((__gm__ half*)y + begin, each);
+    zg.SetGlobalBuffer((__gm__ half*)z + begin, each);
+    if (bypass) {
+        xg.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
+        yg.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
+    }
+    for (int32_t i = 0; i < each; i += kTile) {
+        auto a = inX.AllocTensor<half>(), b = inY.AllocTensor<half>();
+        DataCopy(a, xg[i], kTile);
+        DataCopy(b, yg[i], kTile);
+        inX.EnQue(a);
+        inY.EnQue(b);
+        a = inX.DeQue<half>();
+        b = inY.DeQue<half>();
+        auto c = outZ.AllocTensor<half>();
+        for (int r = 0; r < 8; r++) Add(c, a, b, kTile);
+        if (barrier) PipeBarrier<PIPE_ALL>();
+        if (scalars) for (int s = 0; s < 200; s++) c.SetValue(s, c.GetValue(s));
+        outZ.EnQue(c);
+        inX.FreeTensor(a);
+        inY.FreeTensor(b);
+        c = outZ.DeQue<half>();
+        DataCopy(zg[i], c, kTile);
+        outZ.FreeTensor(c);
+    }
+}
+"""
+VARIANTS = {
+    "good": "2, 128, false, false",
+    "single": "1, 128, false, false",
+    "conflict": "2, 0, false, false",
+    "barrier": "2, 128, true, false",
+    "scalars": "2, 128, false, true",
+}
+SOURCE = ADD + "\n".join(
+    f'extern "C" __global__ __aicore__ void {n}(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {{ Loop<{v}>(x, y, z, total, bypass); }}'
+    for n, v in VARIANTS.items()
+)
+
+
+def run(name: str, blocks: int = 48, tiles_a_core: int = 20, bypass: bool = False) -> Run:
+    total = 48 * 4096 * tiles_a_core
+    x, y, z = (np.zeros(total, np.float16) for _ in range(3))
+    return kernels(SOURCE, "diagnosis")[name][blocks](x, y, z, total, bypass, time_only=True)
+
+
+def promised(found: Run, code: str) -> float:
+    advice = {f.code: f for f in diagnose(found)}
+    assert code in advice, f"{code} is not among {list(advice)}"
+    assert advice[code].severity == "advice" and advice[code].cure and "saves up to" in advice[code].message
+    return found.timeline.cycles - advice[code].cycles_at_stake
+
+
+@pytest.mark.parametrize(
+    "bad, code, good",
+    [
+        (dict(name="single"), "advice-double-buffer", dict(name="good")),
+        (dict(name="conflict"), "advice-bank-conflict", dict(name="good")),
+        (dict(name="barrier"), "advice-barrier-all", dict(name="good")),
+        (dict(name="scalars"), "advice-scalar-access", dict(name="good")),
+        (dict(name="good", blocks=8), "advice-more-blocks", dict(name="good", blocks=48)),
+    ],
+)
+def test_the_gain_is_the_promised_one(bad: dict[str, Any], code: str, good: dict[str, Any]) -> None:
+    expected = promised(run(**bad), code)
+    after = run(**good).timeline.cycles
+    assert after == pytest.approx(expected, rel=0.1)
+
+
+def test_streaming_inputs_are_advised_to_bypass_l2() -> None:
+    large: dict[str, Any] = dict(name="good", tiles_a_core=400)  # 3 x 157 MB: more than L2 holds
+    expected = promised(run(**large), "advice-bypass-l2")
+    assert run(**large, bypass=True).timeline.cycles == pytest.approx(expected, rel=0.1)
+
+
+def test_a_good_kernel_gets_no_advice_it_cannot_use() -> None:
+    codes = {f.code for f in diagnose(run("good"))}
+    assert codes.isdisjoint(
+        {
+            "advice-double-buffer",
+            "advice-bank-conflict",
+            "advice-barrier-all",
+            "advice-scalar-access",
+            "advice-more-blocks",
+        }
+    )
+
+
+def test_advice_is_ordered_by_gain() -> None:
+    gains = [f.cycles_at_stake for f in diagnose(run("single", blocks=8))]
+    assert len(gains) >= 2 and gains == sorted(gains, reverse=True)
+
+
+def test_changed_traces_stay_consistent() -> None:
+    trace = run("good", blocks=2, tiles_a_core=2).trace
+    for changed in (without(trace, kinds(trace, "barrier", "set_flag")), spread(trace, 3)):
+        assert changed.core_begin[-1] == len(changed.instrs) and changed.access_begin[-1] == len(changed.accesses)
+        for core in range(len(changed.cores)):
+            rows = slice(int(changed.core_begin[core]), int(changed.core_begin[core + 1]))
+            assert (
+                int(changed.instrs["accesses"][rows].sum())
+                == changed.access_begin[core + 1] - changed.access_begin[core]
+            )
+
+
+def test_roofline_names_the_bound() -> None:
+    streaming = roofline(run("good", tiles_a_core=100))
+    assert streaming.bound in ("memory", "compute") and 0 < streaming.memory <= 1.05 and streaming.parallelism > 0.9
+    assert streaming.operations == 48 * 4096 * 100 * 8
+    few = roofline(run("good", blocks=4, tiles_a_core=4))
+    assert few.bound == "parallelism" and few.parallelism < 0.1

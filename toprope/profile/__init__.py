@@ -1,0 +1,10 @@
+"""Questions to a run: what would be faster if ..., which resource is the bound, how evenly do the cores work.
+
+Every piece of advice is a counterfactual: the trace (or the chip) is changed as the advice says, predicted again, and the difference
+is the expected gain. Nothing here has a rule of thumb for a gain.
+"""
+
+from toprope.profile.diagnosis import diagnose
+from toprope.profile.roofline import Roofline, roofline
+
+__all__ = ["Roofline", "diagnose", "roofline"]

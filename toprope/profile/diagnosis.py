@@ -1,0 +1,164 @@
+"""Advice, ordered by gain: what to change, at which line, and how many microseconds the model expects it to save."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprope.finding import Finding, Place, codes
+from toprope.kernel import Run
+from toprope.profile import whatif
+from toprope.timing import predict
+from toprope.trace import PIPES, Array, Trace
+
+LEAST_GAIN = 0.02  # share of the time; smaller gains are noise beside the model's error
+
+
+@dataclass(frozen=True)
+class Idea:
+    """A possible change: its code, what it says, the lines it concerns, and the predicted cycles if it were made."""
+
+    code: str
+    message: str
+    places: tuple[Place, ...]
+    cycles: Callable[[], float]
+
+
+def diagnose(run: Run) -> list[Finding]:
+    """Advice for a run, largest gain first. Each is a Finding of severity advice with `cycles_at_stake`."""
+    now = run.timeline.cycles
+    if not now:
+        return []
+    found = []
+    for idea in (*_buffers(run), *_bank_conflicts(run), *_barriers(run), *_bypass(run), *_blocks(run), *_scalars(run)):
+        saved = now - idea.cycles()
+        if saved < LEAST_GAIN * now:
+            continue
+        microseconds = run.timeline.microseconds
+        after = microseconds * (1 - saved / now)
+        text = f"{idea.message}: saves up to {saved / now:.0%}, from {microseconds:.1f} to {after:.1f} µs"
+        found.append(Finding(idea.code, "advice", text, idea.places, codes()[idea.code].cure, cycles_at_stake=saved))
+    return sorted(found, key=lambda f: -f.cycles_at_stake)
+
+
+def _place(trace: Trace, site: int, op: str = "", pipe: str = "") -> Place:
+    row = trace.sites[site]
+    return Place(row.file, row.line, op, pipe)
+
+
+def _buffers(run: Run) -> Iterator[Idea]:
+    """Queues with a single buffer that go round more than once."""
+    trace = run.trace
+    first_core = [b for b in trace.buffers if b.core == 0]
+    count = Counter(b.queue for b in first_core)
+    rounds = Counter(trace.instrs["work"][whatif.kinds(trace, "alloc")].tolist())
+    single = [b for b in first_core if count[b.queue] == 1 and rounds[b.queue] > len(trace.cores)]
+    used = Counter[str]()
+    for buffer in first_core:
+        used[buffer.space] += buffer.bytes
+    for buffer in single:
+        used[buffer.space] += buffer.bytes
+    if not single or any(used[b.space] > run.soc.bytes_of(b.space) for b in single):
+        return
+    queues = [b.queue for b in single]
+    more = sum(b.bytes for b in single)
+    yield Idea(
+        "advice-double-buffer",
+        f"give {'these queues' if len(single) > 1 else 'this queue'} two buffers ({more} bytes more), so that copies overlap with work",
+        tuple(_place(trace, b.site, "InitBuffer") for b in single),
+        lambda: predict(whatif.one_more_buffer(trace, queues), run.soc).cycles,
+    )
+
+
+def _bank_conflicts(run: Run) -> Iterator[Idea]:
+    """Vector instructions whose operands lie in the same bank group."""
+    trace = run.trace
+    if not any(op.pipe == "V" and op.kind == "compute" for op in trace.ops):
+        return
+    free = whatif.changed_chip(run.soc, {"ub_banks.reads_per_group": 64})
+    vector = whatif.kinds(trace, "compute") & (trace.instrs["pipe"] == PIPES.index("V"))
+    relaxed = predict(trace, free)
+    slower = (run.timeline.end - run.timeline.start) - (relaxed.end - relaxed.start)
+    lines = _dearest(trace, np.where(vector, slower, 0.0))
+    if lines:
+        yield Idea(
+            "advice-bank-conflict",
+            "move the operands of these instructions apart, so that they do not share a UB bank group",
+            lines,
+            lambda: relaxed.cycles,
+        )
+
+
+def _barriers(run: Run) -> Iterator[Idea]:
+    """PipeBarrier<PIPE_ALL> inside the work."""
+    trace = run.trace
+    drop = whatif.kinds(trace, "barrier") & (trace.instrs["pipe"] == PIPES.index("ALL"))
+    if drop.sum() > len(trace.cores):
+        yield Idea(
+            "advice-barrier-all",
+            f"{int(drop.sum())} barriers stop every pipe; an event between the two pipes concerned would let the others go on",
+            _dearest(trace, drop.astype(float)),
+            lambda: predict(whatif.without(trace, drop), run.soc).cycles,
+        )
+
+
+def _bypass(run: Run) -> Iterator[Idea]:
+    """Inputs that are read once from GM and push others out of L2."""
+    trace = run.trace
+    ranges = trace.decoded()
+    reads = (ranges.space == 0) & (ranges.mode == 1)
+    rows = []
+    for argument in trace.gm:
+        mine = reads & (ranges.address >= argument.address) & (ranges.address < argument.address + argument.bytes)
+        moved = int((ranges.row_bytes[mine] * ranges.rows[mine]).sum())
+        if 0 < moved <= argument.bytes * 1.05:
+            rows.append((argument.name, np.unique(ranges.instr[mine])))
+    names = [name for name, _ in rows]
+    touched = np.concatenate([instrs for _, instrs in rows]) if rows else np.empty(0, np.int64)
+    copies = whatif.kinds(trace, "copy")
+    touched = touched[copies[touched] & (trace.instrs["arg"][touched] & whatif.BYPASS_BIT == 0)]
+    if len(touched):
+        yield Idea(
+            "advice-bypass-l2",
+            f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} read once: bypass L2 with SetL2CacheHint",
+            _dearest(trace, np.isin(np.arange(len(trace.instrs)), touched).astype(float)),
+            lambda: predict(whatif.with_arg(trace, touched, whatif.BYPASS_BIT), run.soc).cycles,
+        )
+
+
+def _blocks(run: Run) -> Iterator[Idea]:
+    """At most half as many blocks as cores: the work could be cut finer."""
+    trace = run.trace
+    cores = run.soc.aiv if all(c.type == "aiv" for c in trace.cores) else run.soc.aic
+    parts = cores // max(1, run.blocks)
+    if parts < 2 or trace.mixed or whatif.kinds(trace, "cross_set", "cross_wait").any():
+        return
+    yield Idea(
+        "advice-more-blocks",
+        f"{run.blocks} blocks leave {cores - run.blocks} of {cores} cores idle; split the work over all of them",
+        (),
+        lambda: predict(whatif.spread(trace, parts), run.soc).cycles,
+    )
+
+
+def _scalars(run: Run) -> Iterator[Idea]:
+    """Single elements read and written by the scalar unit."""
+    trace = run.trace
+    drop = whatif.kinds(trace, "scalar")
+    if drop.sum() > 64:
+        yield Idea(
+            "advice-scalar-access",
+            f"{int(drop.sum()):,} elements go through GetValue/SetValue one by one; use a vector instruction",
+            _dearest(trace, drop.astype(float)),
+            lambda: predict(whatif.without(trace, drop), run.soc).cycles,
+        )
+
+
+def _dearest(trace: Trace, weight: Array, limit: int = 3) -> tuple[Place, ...]:
+    """The source lines with the largest total weight."""
+    totals = np.bincount(trace.instrs["site"], weights=weight, minlength=len(trace.sites))
+    order = np.argsort(-totals, kind="stable")[:limit]
+    return tuple(_place(trace, int(site)) for site in order if totals[site] > 0)

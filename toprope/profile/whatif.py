@@ -1,0 +1,116 @@
+"""Changed traces and chips: the same run as it would have been with one thing different."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from toprope.soc import Soc
+from toprope.trace import Array, Trace
+
+BYPASS_BIT = 1 << 8  # of a copy's arg column
+
+
+def kinds(trace: Trace, *names: str) -> Array:
+    """Which instructions are of these kinds."""
+    wanted: Array = np.array([op.kind in names for op in trace.ops] or [False])
+    return np.take(wanted, trace.instrs["op"])
+
+
+def without(trace: Trace, drop: Array) -> Trace:
+    """The trace without the instructions where `drop` holds; their ranges go with them."""
+    keep = ~drop
+    counts = trace.instrs["accesses"].astype(np.int64)
+    core = trace.core_of_instr()
+    return replace(
+        trace,
+        instrs=trace.instrs[keep],
+        accesses=trace.accesses[np.repeat(keep, counts)],
+        core_begin=_starts(np.bincount(core[keep], minlength=len(trace.cores))),
+        access_begin=_starts(
+            np.bincount(core[keep], weights=counts[keep], minlength=len(trace.cores)).astype(np.int64)
+        ),
+    )
+
+
+def _starts(counts: Array) -> Array:
+    return np.concatenate(([0], np.cumsum(counts)))
+
+
+def with_arg(trace: Trace, rows: Array, bits: int) -> Trace:
+    """The trace with `bits` set in the arg column of some instructions."""
+    instrs = trace.instrs.copy()
+    instrs["arg"][rows] |= bits
+    return replace(trace, instrs=instrs)
+
+
+def one_more_buffer(trace: Trace, queues: Collection[int]) -> Trace:
+    """The trace as if some queues had one more buffer each: AllocTensor waits for the FreeTensor one round earlier.
+
+    The first wait of such a queue on every core is dropped; events pair first in, first out, so every later wait then meets the set
+    of the round before. `queues` are the numbers that InitBuffer gave (the same on every core of symmetrical kernels).
+    """
+    alloc = kinds(trace, "alloc")
+    waits = kinds(trace, "wait_flag")
+    drop = np.zeros(len(trace.instrs), bool)
+    for core in range(len(trace.cores)):
+        begin, end = int(trace.core_begin[core]), int(trace.core_begin[core + 1])
+        for queue in queues:
+            rows = begin + np.flatnonzero(alloc[begin:end] & (trace.instrs["work"][begin:end] == queue))
+            # AllocTensor records the wait for its buffer directly before itself.
+            guarded = rows[(rows > begin) & waits[np.maximum(rows - 1, 0)]]
+            if len(guarded):
+                drop[guarded[0] - 1] = True
+    return without(trace, drop)
+
+
+def spread(trace: Trace, parts: int) -> Trace:
+    """The trace as if each block's work had been cut into `parts` blocks: its instructions in as many consecutive pieces.
+
+    Waits whose set stayed in another piece, a few at each cut, are left out.
+    """
+    cuts = [
+        int(trace.core_begin[core]) + (int(trace.core_begin[core + 1]) - int(trace.core_begin[core])) * part // parts
+        for core in range(len(trace.cores))
+        for part in range(parts)
+    ]
+    core_begin = np.array([*cuts, len(trace.instrs)])
+    before = np.concatenate(([0], np.cumsum(trace.instrs["accesses"].astype(np.int64))))
+    cores = tuple(replace(core, block=core.block * parts + part) for core in trace.cores for part in range(parts))
+    cut = replace(
+        trace, blocks=trace.blocks * parts, cores=cores, core_begin=core_begin, access_begin=before[core_begin]
+    )
+    return without(cut, _unmatched_waits(cut))
+
+
+def _unmatched_waits(trace: Trace) -> Array:
+    """Waits that no earlier set of their core belongs to."""
+    flags = np.flatnonzero(kinds(trace, "set_flag", "wait_flag"))
+    is_set = kinds(trace, "set_flag")[flags].tolist()
+    core, flag = trace.core_of_instr()[flags].tolist(), trace.instrs["work"][flags].tolist()
+    up: dict[tuple[int, int], int] = {}
+    unmatched = np.zeros(len(trace.instrs), bool)
+    for row, sets, key in zip(flags.tolist(), is_set, zip(core, flag, strict=True), strict=True):
+        if sets:
+            up[key] = up.get(key, 0) + 1
+        elif up.get(key, 0) > 0:
+            up[key] -= 1
+        else:
+            unmatched[row] = True
+    return unmatched
+
+
+def changed_chip(soc: Soc, numbers: Mapping[str, Any]) -> Soc:
+    """The chip with other numbers at some dotted paths. Only for counterfactuals: its name says so."""
+
+    def put(node: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
+        head, *rest = parts
+        return {**node, head: put(node[head], rest, value) if rest else value}
+
+    table = dict(soc.table)
+    for path, value in numbers.items():
+        table = put(table, path.split("."), value)
+    return replace(soc, name=f"{soc.name} with {', '.join(numbers)}", table=table)
