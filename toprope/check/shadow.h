@@ -64,7 +64,7 @@ public:
     void add(Cause cause) { put(cause); }
     void add(Cause cause, const Footprints& footprints, uint32_t footprint, uint32_t cell) {
         Cause& stored = put(cause);
-        if (stored.count > 1) return;
+        if (stored.end != 0) return;
         const Run range = footprints.range_of(footprint, cell);
         stored.begin = range.begin;
         stored.end = range.end;
@@ -80,13 +80,24 @@ public:
     std::vector<Cause> take() { return std::move(all_); }
 
 private:
+    // Between cores there is no first and second: reading too early and overwriting too early at two lines are one cause.
     uint64_t key(const Cause& c) const {
-        return mixed(mixed(uint64_t{c.code} << 8 | c.hazard) ^ (uint64_t{in_.instrs[c.instr_a].site} << 32 | in_.instrs[c.instr_b].site));
+        uint64_t one = in_.instrs[c.instr_a].site, two = in_.instrs[c.instr_b].site, hazard = c.hazard;
+        if (c.code == kRace && c.core_a != c.core_b) {
+            if (one > two) std::swap(one, two);
+            hazard = c.hazard == 2 ? 2 : 3;
+        }
+        return mixed(mixed(uint64_t{c.code} << 8 | hazard) ^ (one << 32 | two));
     }
     Cause& put(Cause cause) {
         const auto [found, fresh] = index_.try_emplace(key(cause), static_cast<uint32_t>(all_.size()));
         if (fresh) all_.push_back(cause);
         Cause& stored = all_[found->second];
+        if (!fresh && cause.hazard < stored.hazard) {  // a read that comes too early tells more than a write that does
+            cause.count = stored.count;
+            std::copy(stored.cores, stored.cores + 4, cause.cores);
+            stored = cause;
+        }
         ++stored.count;
         if (cause.core_b < 256) stored.cores[cause.core_b / 64] |= 1ull << (cause.core_b % 64);
         return stored;
