@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
+from toprope import tiling
 from toprope.errors import BadArgument
 
 SOURCE = """
@@ -59,3 +60,28 @@ def test_host_macros_become_the_default_tiling(tmp_path: Path) -> None:
     out = np.zeros(1, np.float32)
     toprope.load(tmp_path / "op_kernel" / "scale.cpp").scale[1](out, None, {"count": 3, "factors": [1.0, 2.5]})
     assert out[0] == 7.5
+
+
+def test_several_members_in_one_declaration_and_structs_in_any_order(tmp_path: Path) -> None:
+    (tmp_path / "inner.h").write_text("struct Inner { int32_t a = 1, b[2] = {3, 4}; };\n")
+    kernel = tmp_path / "k.cpp"
+    kernel.write_text('#include "outer.h"\n#include "inner.h"\n')
+    (tmp_path / "outer.h").write_text("struct Outer { uint8_t small = 0, other = 0; Inner inner; uint64_t last; };\n")
+    outer = tiling.structs(kernel)["Outer"]
+    assert [(f.name, f.offset, f.count) for f in outer.fields] == [
+        ("small", 0, 1),
+        ("other", 1, 1),
+        ("inner", 4, 1),
+        ("last", 16, 1),
+    ]
+
+
+def test_the_vendors_structs_are_known(tmp_path: Path) -> None:
+    kernel = tmp_path / "k.cpp"
+    kernel.write_text(
+        "BEGIN_TILING_DATA_DEF(Mine)\nTILING_DATA_FIELD_DEF(uint32_t, n);\n"
+        "TILING_DATA_FIELD_DEF_STRUCT(TCubeTiling, cube);\nEND_TILING_DATA_DEF;\n"
+    )
+    mine = tiling.structs(kernel)["Mine"]
+    assert mine.fields[1].offset == 4 and mine.bytes == 208  # 50 words, padded to 8 bytes
+    assert "kernel_tiling/kernel_tiling.h" in tiling.generated_header(kernel)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toprope import dtypes
+from toprope.build import INCLUDE
 from toprope.errors import BadArgument
 from toprope.source import local_files, strip_comments
 
 _STRUCT = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\(\s*\d+\s*\)\s*)?(\w+)\s*(?:final\s*)?\{")
-_FIELD = re.compile(r"^\s*(?:const\s+)?([\w:]+)\s+(\w+)\s*((?:\[\s*\w+\s*\])*)\s*(?:=\s*[^;]+|\{[^;]*\})?$")
+_MEMBERS = re.compile(r"^\s*(?:const\s+)?([\w:]+)\s+(\w.*)$")
+_DECLARATOR = re.compile(r"^\s*(\w+)\s*((?:\[\s*\w+\s*\])*)\s*(?:=.*|\{.*\})?$")
 _DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
 _MACRO_FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
 _USED = re.compile(
@@ -45,33 +48,58 @@ class Struct:
 
 
 def structs(path: Path) -> dict[str, Struct]:
-    """Every struct with only plain members in the source, its includes and the tiling headers beside it."""
+    """Every struct with only plain members: the vendor's, then those of the source, its includes and the tiling headers beside it."""
+    texts = [*_vendor_texts(), *(text for _, text in _texts(path))]
     found: dict[str, Struct] = {}
-    for _, text in _texts(path):
-        constants = {
-            n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)
-        }
-        for name, body in _DEFINE.findall(text):
-            members = []
-            for kind, arguments in _MACRO_FIELD.findall(body):
-                parts = [a.strip() for a in arguments.split(",")]
-                members.append((parts[0], parts[2], parts[1]) if kind == "_ARR" else (parts[0], parts[1], "1"))
-            if layout := _layout(name, members, found, constants, macro_form=True):
-                found[name] = layout
-        for match in _STRUCT.finditer(text):
-            body = _body(text, match.end() - 1)
-            lines = [re.sub(r"\b(public|private)\s*:", "", line) for line in body.split(";")]
-            members = []
-            for line in filter(str.strip, lines):
-                field = _FIELD.match(" ".join(line.split()))
-                if field is None:
-                    break
-                sizes = re.findall(r"\[\s*(\w+)\s*\]", field.group(3))
-                members.append((field.group(1), field.group(2), "*".join(sizes) or "1"))
-            else:
-                if members and (layout := _layout(match.group(1), members, found, constants, macro_form=False)):
-                    found.setdefault(match.group(1), layout)
+    known = -1
+    while known != len(found):  # a struct may be written before the text of one that it contains is read
+        known = len(found)
+        for text in texts:
+            _read_structs(text, found)
     return found
+
+
+def _read_structs(text: str, found: dict[str, Struct]) -> None:
+    constants = {n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)}
+    for name, body in _DEFINE.findall(text):
+        members = []
+        for kind, arguments in _MACRO_FIELD.findall(body):
+            parts = [a.strip() for a in arguments.split(",")]
+            members.append((parts[0], parts[2], parts[1]) if kind == "_ARR" else (parts[0], parts[1], "1"))
+        if layout := _layout(name, members, found, constants, macro_form=True):
+            found[name] = layout
+    for match in _STRUCT.finditer(text):
+        plain = _members(_body(text, match.end() - 1))
+        if plain and (layout := _layout(match.group(1), plain, found, constants, macro_form=False)):
+            found.setdefault(match.group(1), layout)
+
+
+def _members(body: str) -> list[tuple[str, str, str]]:
+    """Type, name and count of each member; empty if anything else than plain members is there."""
+    members = []
+    for line in (re.sub(r"\b(public|private)\s*:", "", part) for part in body.split(";")):
+        if not line.strip():
+            continue
+        declaration = _MEMBERS.match(" ".join(line.split()))
+        declarators = re.split(r",(?![^{]*\})", declaration.group(2)) if declaration else []
+        matches = [_DECLARATOR.match(d) for d in declarators]
+        if declaration is None or not all(matches):
+            return []
+        for found in filter(None, matches):
+            sizes = re.findall(r"\[\s*(\w+)\s*\]", found.group(2))
+            members.append((declaration.group(1), found.group(1), "*".join(sizes) or "1"))
+    return members
+
+
+@cache
+def _vendor_texts() -> tuple[str, ...]:
+    headers = (INCLUDE / "lib" / "tiling_structs.h", INCLUDE / "kernel_tiling" / "kernel_tiling.h")
+    return tuple(strip_comments(header.read_text()) for header in headers if header.exists())
+
+
+@cache
+def _vendor_names() -> frozenset[str]:
+    return frozenset(name for text in _vendor_texts() for name in _STRUCT.findall(text))
 
 
 def generated_header(path: Path) -> str:
@@ -86,7 +114,9 @@ def generated_header(path: Path) -> str:
         if not wanted:
             lines.append(f"#define TOPROPE_DEFAULT_TILING {struct.name}\n")
             wanted = [struct.name]
-    return "#include <cstdint>\n" + "".join(lines) if lines else ""
+    vendor = any(re.search(rf"\b{name}\b", line) for line in lines for name in _vendor_names())
+    include = '#include "kernel_tiling/kernel_tiling.h"\n' if vendor else "#include <cstdint>\n"
+    return include + "".join(lines) if lines else ""
 
 
 def struct_bytes(path: Path, parameter: str, value: bytes | Mapping[str, Any]) -> np.ndarray[Any, Any]:
