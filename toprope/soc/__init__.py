@@ -16,7 +16,7 @@ KINDS = ("documented", "measured", "derived", "assumed")
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost row: cycles = fixed + work x per_work[type] + bytes / bytes_per_cycle. `latency`, `interval`, `row`, `cold`: see docs/design/timing.md."""
+    """A cost row: cycles = fixed + work x per_work[type] + bytes / bytes_per_cycle. The others: see docs/design/timing.md."""
 
     name: str
     kind: str
@@ -28,6 +28,8 @@ class Cost:
     interval: float = 0.0
     row: float = 0.0
     cold: float = 0.0
+    cold_bytes_per_cycle: float = 0.0
+    serial: float = 0.0
 
     def per_work_of(self, source: str, target: str) -> float:
         """Cycles per unit of work for a source and target element type: the most exact row that exists, 0 where work costs nothing."""
@@ -168,7 +170,7 @@ def _cell(soc: Soc, path: str) -> str:
 @cache
 def _costs(soc: Soc) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
-    own = {"fixed", "bytes_per_cycle", "latency", "interval", "row", "cold"}
+    own = {"fixed", "bytes_per_cycle", "latency", "interval", "row", "cold", "cold_bytes_per_cycle", "serial"}
     for group in soc.table.get("costs", {}).values():
         for name, row in group.get("rows", {}).items():
             fields = {key: float(row[key]) for key in own & row.keys()}

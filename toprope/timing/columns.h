@@ -37,9 +37,12 @@ struct OpCost {
     double latency;      // GM copies: from the start to the first byte on an L2 hit
     double rate;         // copies: bytes per cycle of one core
     double row;          // copies: least time of one row
-    double cold;         // work that pays this when the pipe stood idle before it (cube)
+    double cold;        // added when the pipe stood idle before it (cube)
+    double cold_rate;    // copies to GM: bytes per cycle of one core into lines that are not in L2
     uint32_t kind;
-    uint32_t assumed_issue;
+    uint32_t serial;     // GM copies: 1 = begins only when the copy before it has ended
+    uint32_t unit_bit;   // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
+    uint32_t pad;
 };
 
 // The numbers of a chip that the schedule itself needs.
@@ -50,7 +53,6 @@ struct Chip {
     double part_line_weight;      // L2 cost of reading less than a line
     double same_address_weight;   // L2 cost of a range that another core is transferring now
     double atomic_weight;         // L2 cost of read-modify-write
-    double cold_write_rate;               // bytes per cycle a core can write to lines that are not in L2
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
     uint32_t slots, warm, ratio, mixed;
     uint64_t gm_begin, gm_end;

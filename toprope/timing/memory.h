@@ -111,7 +111,8 @@ struct Server {
 struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false, tracked = false;
-    double rate = 1, latency = 0, row_cycles = 0;
+    double rate = 1, cold_rate = 0, latency = 0, row_cycles = 0;
+    double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
 };
@@ -164,7 +165,7 @@ public:
         if (uses_.enter(t.demand.first, t.core, t.tracked)) t.demand.l2 *= chip_.same_address_weight;
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
-            const double hidden = t.demand.cold / chip_.cold_write_rate - t.demand.bytes / t.rate;
+            const double hidden = t.cold_rate > 0 ? t.demand.cold / t.cold_rate - t.demand.bytes / t.rate : 0;
             return hidden <= 0 ? latency : hidden < latency ? latency - hidden : 0;
         }
         t.counted = t.demand.miss > 0;
@@ -182,9 +183,8 @@ public:
     // The next piece of a transfer asks for service. A read may ask on while up to one latency of data waits at the core's port.
     Piece piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
-        double busy = bytes / t.rate > share * t.row_cycles ? bytes / t.rate : share * t.row_cycles;
-        const double cold = share * t.demand.cold / chip_.cold_write_rate;
-        const double port = ports_[t.core].serve(now, busy > cold ? busy : cold, 1);
+        const double rows = share * t.row_cycles;
+        const double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows), 1);
         double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate) : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
         if (t.demand.evicted > 0) {
@@ -192,6 +192,8 @@ public:
             const double back = hbm_.serve(now, t.demand.evicted * share * chip_.hbm_write_weight, chip_.hbm_rate);
             if (t.write) served = std::max(served, back - kWriteBuffer / chip_.hbm_rate);
         }
+        // Stores outside L2 are slower for themselves; the port is free for reads meanwhile.
+        if (t.cold_rate > 0) served = std::max(served, now + share * t.demand.cold / t.cold_rate);
         t.remaining -= bytes;
         return {std::max(served, t.write ? port : port - t.latency), std::max(served, port)};
     }

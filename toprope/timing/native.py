@@ -19,7 +19,10 @@ OP_COST = np.dtype(
         ("rate", "<f8"),
         ("row", "<f8"),
         ("cold", "<f8"),
+        ("cold_rate", "<f8"),
         ("kind", "<u4"),
+        ("serial", "<u4"),
+        ("unit_bit", "<u4"),
         ("pad", "<u4"),
     ]
 )
@@ -35,7 +38,7 @@ class ChipNumbers(c.Structure):
             (name, c.c_double)
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
-                "part_line_weight", "same_address_weight", "atomic_weight", "cold_write_rate", "queue_depth", "launch_cycles", "block_cycles", "prologue_cycles",
+                "part_line_weight", "same_address_weight", "atomic_weight", "queue_depth", "launch_cycles", "block_cycles", "prologue_cycles",
                 "flag_latency", "cross_latency", "soft_cross_latency",
             )
         ),

@@ -13,6 +13,7 @@ from toprope.timing.timeline import Timeline, Traffic
 from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
 
 _FREE_KINDS = {"mark"}  # exist in the trace only; the device does nothing
+_UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name: ascendc/api/mmad.h and fixpipe.h
 _CODES = 16  # element type codes in a trace are below this
 
 
@@ -62,14 +63,14 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         vector = op.pipe == "V" and op.kind == "compute"
         interval = soc.number("costs.vector_interval.vector_interval_cycles") if vector else cost.interval
         latency = cost.fixed if vector else cost.latency
+        free = op.kind in _FREE_KINDS
+        rates = (interval, latency, cost.bytes_per_cycle, cost.row, cost.cold, cost.cold_bytes_per_cycle)
         ops[i] = (
-            0.0 if op.kind in _FREE_KINDS else issue,
-            interval,
-            latency,
-            cost.bytes_per_cycle,
-            cost.row,
-            cost.cold,
+            0.0 if free else issue,
+            *rates,
             KINDS.index(op.kind),
+            int(cost.serial),
+            _UNIT_FLAG_BIT.get(op.cost, 0),
             0,
         )
     size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
@@ -125,7 +126,6 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.part_line_weight = soc.number("gm_part_line.weight")
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
     chip.atomic_weight = soc.number("gm_atomic.weight")
-    chip.cold_write_rate = soc.number("gm_cold_write.bytes_per_cycle")
     chip.queue_depth = soc.number("queues.depth")
     chip.launch_cycles = soc.number("launch.fixed_us") * soc.ghz * 1e3
     chip.block_cycles = soc.number("launch_blocks.block_us") * soc.ghz * 1e3

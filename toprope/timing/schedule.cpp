@@ -200,14 +200,15 @@ private:
         PipeState& pipe = core.pipes[p];
         while (!pipe.queue.empty()) {
             const Issued next = pipe.queue.front();
-            if (!step(c, core, pipe, p, next)) return;
+            if (!step(c, core, pipe, p, next)) break;
             pipe.queue.pop_front();
             if (core.queue_pipe == static_cast<int>(p)) {
                 core.popped_at = start_[next.instr];
                 wake(c, kS);
             }
         }
-        if (barrier_waits(c) && pipe.under_way.empty()) {
+        if (p == kM && !core.pipes[kFix].queue.empty()) wake(c, kFix);
+        if (barrier_waits(c) && pipe.queue.empty() && pipe.under_way.empty()) {
             barrier_wait_[c] = 0;
             wake(c, kS);
         }
@@ -245,6 +246,7 @@ private:
             }
             return true;
         }
+        if (op.unit_bit != 0 && (instr.arg >> op.unit_bit & 1u) && !follow_unit(core, p, i, start, stall, blocker)) return false;
         if (is_gm_copy(i, op)) return begin_transfer(c, pipe, p, i, start, stall, blocker, op);
         if (!pipe.under_way.empty()) return false;  // everything else keeps its order behind running transfers
         if (op.kind == kSetFlag || op.kind == kCrossSet || op.kind == kBarrier) {
@@ -263,6 +265,19 @@ private:
         return true;
     }
 
+    // With the unit flag the store of a tile follows the cube's last product piece by piece, and the next tile's first product follows
+    // the store. False: the other pipe has not come that far.
+    bool follow_unit(CoreState& core, unsigned p, uint32_t i, double& start, Stall& stall, int32_t& blocker) {
+        const PipeState& other = core.pipes[p == kM ? kFix : kM];
+        if (!other.under_way.empty() || (!other.queue.empty() && other.queue.front().instr < i)) return false;
+        const double from = p == kM ? other.last_end - cycles_[i] : other.last_start;
+        if (from > start && other.last >= 0) {
+            start = from;
+            stall = kFlag;
+            blocker = other.last;
+        }
+        return true;
+    }
     // A computation or an on-chip copy.
     void run_here(CoreState& core, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         Range range;
@@ -282,6 +297,7 @@ private:
         occupy(core, p, start, end);
         const double gap = op.interval > 0 ? std::max(op.interval, duration - op.latency) : duration;
         pipe.free_at = start + std::min(gap, duration);
+        pipe.last_start = start;
         pipe.last_end = std::max(pipe.last_end, end);
         pipe.last = static_cast<int32_t>(i);
         if (p == kV) {
@@ -321,7 +337,7 @@ private:
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         // A pipe asks ahead, but never for more than arrives within one latency of a miss.
-        if (!pipe.under_way.empty() && pipe.asked >= (op.latency + chip_.miss_latency) * op.rate) return false;
+        if (!pipe.under_way.empty() && (op.serial || pipe.asked >= (op.latency + chip_.miss_latency) * op.rate)) return false;
         if (pipe.asked_at > start) {
             start = pipe.asked_at;
             stall = kPipeBusy;
@@ -349,6 +365,8 @@ private:
         t->write = write;
         t->rate = op.rate;
         t->latency = op.latency;
+        t->cold_rate = op.cold_rate;
+        if (op.unit_bit != 0 && (instrs_[i].arg >> op.unit_bit & 1u)) t->not_before = states_[c].pipes[kM].last_end;
         pipe.under_way.push_back(t);
         pipe.free_at = start + op.interval;
         pipe.last = static_cast<int32_t>(i);
@@ -379,7 +397,7 @@ private:
         const Memory::Piece piece = memory_.piece(t, now, bytes);
         pipe.asked -= bytes;
         pipe.asked_at = now;
-        pipe.data_end = std::max(pipe.data_end, piece.done);
+        pipe.data_end = std::max({pipe.data_end, piece.done, t.not_before});
         if (!pipe.queue.empty()) wake(t.core, static_cast<int>(t.pipe));
         if (t.remaining > 0) return push(piece.next, &t);
         push(pipe.data_end, &t);
@@ -397,6 +415,7 @@ private:
         pipe.under_way.pop_front();
         --pipe.asking;
         wake(t.core, static_cast<int>(t.pipe));
+        if (t.pipe == kFix) wake(t.core, kM);
         idle_.push_back(&t);
     }
 

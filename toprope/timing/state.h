@@ -57,7 +57,7 @@ struct Range {
 
 struct PipeState {
     Fifo<Issued> queue;
-    double free_at = 0, last_end = 0;
+    double free_at = 0, last_start = 0, last_end = 0;
     double next_ask = 0, data_end = 0;  // when the next transfer may ask for data; when the last one asked for has it all
     size_t asking = 0;                  // the transfer under way whose turn it is to ask
     double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed

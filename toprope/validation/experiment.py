@@ -108,4 +108,25 @@ def _data_copy(row: Published) -> Run:
     return kernel[48](np.zeros((rows, columns), np.float16), rows, columns, soc=row.chip, time_only=True)
 
 
-_KERNELS: dict[str, Callable[[Published], Run]] = {"add": _add, "data_copy": _data_copy}
+def _matmul(row: Published) -> Run:
+    at = row.setup
+    tiling = ("base_m", "base_n", "single_m", "single_n", "step_ka", "step_kb", "l1_buffers", "unit_flag", "cores_m")
+    kernel = load(HERE / "kernels" / "matmul.cpp", defines=(*_defines(at, *tiling), "BASE_K=64")).matmul
+    m, n, k = at["m"] // row.part, at["n"], at["k"]
+    a, b, c = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16), np.zeros((m, n), np.float16)
+    return kernel[at["blocks"]](a, b, c, m, n, k, soc=row.chip, time_only=True)
+
+
+def _bias(row: Published) -> Run:
+    kernel = load(HERE / "kernels" / "bias.cpp", defines=_defines(row.setup, "tile", "buffers")).bias
+    count = 83886080
+    x, y = np.zeros(count, np.float16), np.zeros(count, np.float16)
+    return kernel[8](x, np.zeros(row.setup["tile"], np.float16), y, count, soc=row.chip, time_only=True)
+
+
+_KERNELS: dict[str, Callable[[Published], Run]] = {
+    "add": _add,
+    "data_copy": _data_copy,
+    "matmul": _matmul,
+    "bias": _bias,
+}

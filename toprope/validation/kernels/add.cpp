@@ -104,6 +104,7 @@ __aicore__ inline void TwoBuffers(const Matrices& gm, const Part& part) {
 }
 
 extern "C" __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t rows, uint32_t columns) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     const Part part(rows, columns);
     const Matrices gm(x, y, z, part);
     if (MODE == 3) TwoBuffers(gm, part);

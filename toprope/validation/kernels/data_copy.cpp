@@ -22,6 +22,7 @@ struct Reader {
 };
 
 extern "C" __global__ __aicore__ void data_copy(GM_ADDR matrix, uint32_t rows, uint32_t columns) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     Reader reader;
     reader.matrix.SetGlobalBuffer((__gm__ half*)matrix, (uint64_t)rows * columns);
     reader.columns = columns;
