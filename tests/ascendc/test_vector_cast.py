@@ -391,3 +391,26 @@ extern "C" void encode(const float* in, uint16_t* h, uint16_t* b, int n) { for (
             with np.errstate(all="ignore"):
                 assert same(h.view(np.float16), values.astype(np.float16)).all()
                 assert same(b.view(ml_dtypes.bfloat16), values.astype(ml_dtypes.bfloat16)).all()
+
+
+def test_saturation_mode_replaces_infinity_and_nan() -> None:
+    """A2 keeps infinities and NaN unless SetSaturationFlag asks for the largest number and 0 (CTRL[48])."""
+    text = PRELUDE + entry(
+        "saturate",
+        ("half", "float", "float"),
+        """case 0: Cast(d, a, RoundMode::CAST_RINT, n); break;
+        case 1: SetSaturationFlag<SaturationMode::FLOAT>(true); Cast(d, a, RoundMode::CAST_RINT, n); Add(d[512], d, d, n);
+                SetSaturationFlag<SaturationMode::FLOAT>(false); break;""",
+    )
+    values = np.resize(np.array([1e6, -1e6, np.nan, np.inf, 40000.0, 2.5], np.float32), 300)
+    for form in (0, 1):
+        image = np.zeros(3 * REGION, np.uint8)
+        image[REGION : REGION + 1200] = values.view(np.uint8)
+        kernels(text, "saturate").saturate[1](image, form, *Call("count", 64, 300).arguments()[1:])
+        with np.errstate(over="ignore"):
+            want = values.astype(np.float16)
+            if form == 1:
+                want = np.where(np.isnan(want), np.float16(0), np.clip(want, np.float16(-65504), np.float16(65504)))
+                twice = np.clip(want + want, np.float16(-65504), np.float16(65504))
+                assert same(image[1024:1624].view(np.float16), twice).all()
+        assert same(image[:600].view(np.float16), want).all()
