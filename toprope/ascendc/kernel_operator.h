@@ -6,6 +6,7 @@
 #include "api/cross_core.h"
 #include "api/data_copy.h"
 #include "api/data_copy_enhanced.h"
+#include "api/data_copy_l0c.h"
 #include "api/data_copy_nz.h"
 #include "api/data_copy_pad.h"
 #include "api/data_copy_slice.h"
