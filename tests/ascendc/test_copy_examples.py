@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_addition_of_any_length(length: int, blocks: int, tile: int) -> None:
     x, y = np.random.default_rng(length).normal(0, 1, (2, length)).astype(np.float16)
     z = np.full(length, 9, np.float16)
-    core = -(-(-(-length // blocks)) // 16) * 16
+    core = (length + 16 * blocks - 1) // (16 * blocks) * 16
     kernel = toprope.load(EXAMPLES / "02_add_tiling" / "add_tiling.cpp").add_tiling
     run = kernel[blocks](x, y, z, None, {"totalLength": length, "coreLength": core, "tileLength": tile})
     np.testing.assert_array_equal(z, x + y)
