@@ -51,15 +51,45 @@ template <typename T> void round_lanes(float* v, uint32_t n) {
     }
 }
 
+// Eight floats at a time; compilers make one register of it.
+typedef float Floats8 __attribute__((vector_size(32), aligned(4)));
+inline Floats8 fold_eights(Floats8 a, Floats8 b) {
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+
 // `levels` rounds of v[i] = v[2i] op v[2i+1]; n lanes to begin with. The results are the first n >> levels lanes.
 template <typename T, Fold fold> void fold_levels(float* v, uint32_t n, uint32_t levels) {
-    float next[64];
     for (; levels > 0; --levels) {
         n /= 2;
-        for (uint32_t i = 0; i < n; ++i) next[i] = fold_two<fold>(v[2 * i], v[2 * i + 1]);
-        std::memcpy(v, next, n * sizeof(float));
+        if (fold == Fold::SUM && n >= 8)
+            for (uint32_t i = 0; i < n; i += 8) {
+                Floats8 a, b;
+                std::memcpy(&a, v + 2 * i, sizeof a);
+                std::memcpy(&b, v + 2 * i + 8, sizeof b);
+                a = fold_eights(a, b);
+                std::memcpy(v + i, &a, sizeof a);
+            }
+        else
+            for (uint32_t i = 0; i < n; ++i) v[i] = fold_two<fold>(v[2 * i], v[2 * i + 1]);
         if constexpr (fold == Fold::SUM) round_lanes<T>(v, n);
     }
+}
+
+template <Fold fold> inline Floats8 extreme_eights(Floats8 a, Floats8 b) {
+    if constexpr (fold == Fold::MAX) return (a > b) | (a != a) ? a : b;
+    else return (a < b) | (a != a) ? a : b;
+}
+// The extreme of n lanes (64 or 128), in any order.
+template <Fold fold> float extreme_of(const float* v, uint32_t n) {
+    Floats8 best, next;
+    std::memcpy(&best, v, sizeof best);
+    for (uint32_t i = 8; i < n; i += 8) {
+        std::memcpy(&next, v + i, sizeof next);
+        best = extreme_eights<fold>(best, next);
+    }
+    float value = best[0];
+    for (int i = 1; i < 8; ++i) value = fold_two<fold>(value, best[i]);
+    return value;
 }
 
 // The lanes of one repeat in float; lanes that take no part hold the identity. Reads only active lanes.
@@ -75,17 +105,11 @@ template <typename T> void load_repeat(float* v, const Operand<T>& s, const Lane
             if (!l.bit(lane)) v[lane] = identity;
 }
 
-struct Best { float value; uint32_t lane; };
-
-// The extreme of one repeat and the first lane that holds it.
-template <typename T, Fold fold> Best best_lane(const float* v, const Lanes& l, uint32_t active) {
-    constexpr uint32_t kWidth = kRepeatBytes / sizeof(T);
-    float tree[kWidth];
-    std::memcpy(tree, v, sizeof tree);
-    fold_levels<T, fold>(tree, kWidth, sizeof(T) == 2 ? 7 : 6);
+// The first active lane that holds `value`.
+inline uint32_t first_lane(const float* v, float value, const Lanes& l, uint32_t active) {
     for (uint32_t lane = 0; lane < active; ++lane)
-        if ((v[lane] == tree[0] || (tree[0] != tree[0] && v[lane] != v[lane])) && (!l.bitmap || l.bit(lane))) return {tree[0], lane};
-    return {tree[0], 0};
+        if ((v[lane] == value || (value != value && v[lane] != v[lane])) && (!l.bitmap || l.bit(lane))) return lane;
+    return 0;
 }
 
 struct ReduceStrides { uint32_t dst_repeat, src_block, src_repeat; };
@@ -142,15 +166,17 @@ void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
             fold_levels<T, fold>(v, kRepeatBytes / sizeof(T), sizeof(T) == 2 ? 7 : 6);
             store_lanes<T>(reinterpret_cast<T*>(out), v, 1);
         } else {
-            const Best best = best_lane<T, fold>(v, l, l.active_in(r));
-            if (form.value_at != form.kAbsent) store_lanes<T>(reinterpret_cast<T*>(out + form.value_at), &best.value, 1);
-            if (form.index_at != form.kAbsent) std::memcpy(out + form.index_at, &best.lane, form.value_at == form.kAbsent ? 4 : sizeof(T));
-            if (r == 0 || (fold_two<fold>(overall, best.value) != overall && overall == overall)) {
-                overall = best.value;
-                const T typed = static_cast<T>(best.value);
+            const float best = extreme_of<fold>(v, kRepeatBytes / sizeof(T));
+            const bool leads = r == 0 || (fold_two<fold>(overall, best) != overall && overall == overall);
+            const uint32_t lane = leads || form.index_at != form.kAbsent ? first_lane(v, best, l, l.active_in(r)) : 0;
+            if (form.value_at != form.kAbsent) store_lanes<T>(reinterpret_cast<T*>(out + form.value_at), &best, 1);
+            if (form.index_at != form.kAbsent) std::memcpy(out + form.index_at, &lane, form.value_at == form.kAbsent ? 4 : sizeof(T));
+            if (leads) {
+                overall = best;
+                const T typed = static_cast<T>(best);
                 self->registers[kBestValueRegister] = 0;
                 std::memcpy(&self->registers[kBestValueRegister], &typed, sizeof(T));
-                self->registers[kBestIndexRegister] = uint64_t{r} * l.width + best.lane;
+                self->registers[kBestIndexRegister] = uint64_t{r} * l.width + lane;
             }
         }
     }
