@@ -73,9 +73,14 @@ def published() -> list[Published]:
     return rows
 
 
+def launch(row: Published) -> Run:
+    """Run the row's kernel on all its cores, time only. Raises what loading and launching a kernel raise."""
+    return _KERNELS[row.kernel](row)
+
+
 def run(row: Published) -> Outcome:
-    """Run the row's kernel on all its cores, time only, and predict it. Raises what loading and launching a kernel raise."""
-    launched = _KERNELS[row.kernel](row)
+    """Launch the row's kernel and predict its trace."""
+    launched = launch(row)
     started = time.perf_counter()
     timeline: Timeline = launched.timeline
     elapsed = time.perf_counter() - started
