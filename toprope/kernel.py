@@ -73,8 +73,10 @@ class Kernel:
     include: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
     template_arguments: str = ""
-    choices: dict[str, Any] = field(default_factory=dict, hash=False)
     siblings: tuple[str, ...] = ()  # the file's other entries, compiled along: a file of many kernels compiles once
+    # What has been loaded, by chip and core type. Like an imported module, a kernel stays as it was when it was first launched;
+    # `load` it again to pick up an edit.
+    loaded: dict[tuple[str, str], ctypes.CDLL] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -86,6 +88,13 @@ class Kernel:
 
     def __call__(self, *arguments: Argument, blocks: int, **options: Any) -> Run:
         return Launcher(self, blocks)(*arguments, **options)
+
+    def library(self, soc: Soc, core_type: str) -> ctypes.CDLL:
+        """The compiled kernel in this process, built on first use."""
+        key = soc.name, core_type
+        if key not in self.loaded:
+            self.loaded[key] = runtime.load_kernel_library(self.build(soc, core_type))
+        return self.loaded[key]
 
     def build(self, soc: Soc, core_type: str) -> Path:
         """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
@@ -136,7 +145,7 @@ class Launcher:
         bound = _Bound(self.kernel, arguments)
         launchers = {}
         for core_type in {core.type for core in cores}:
-            library = runtime.load_kernel_library(self.kernel.build(chip, core_type))
+            library = self.kernel.library(chip, core_type)
             _check_sizes(self.kernel, library, bound)
             launchers[core_type] = (
                 ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
