@@ -31,29 +31,25 @@ constexpr bool atomic_type_exists() {
 
 namespace AscendC {
 
-//: SetAtomicAdd | copies into GM add to what is there | int8, int16, int32, half, bfloat16, float | A2 A3 310P 910 |
-//: 原子操作/SetAtomicAdd.md
+//: SetAtomicAdd | copies into GM add to what is there | int8, int16, int32, half, bfloat16, float | A2 A3 310P 910 | 原子操作/SetAtomicAdd.md
 template <typename T>
 void SetAtomicAdd(toprope::Site site = toprope::Site::here()) {
     TOPROPE_ATOMIC_TYPE("SetAtomicAdd", T);
     toprope::set_atomic(toprope::AtomicOp::add, toprope::dtype_of<T>, site);
 }
-//: SetAtomicMax | copies into GM keep the larger of the new and the old element | int8, int16, int32, half, bfloat16, float | A2 A3 |
-//: 原子操作/SetAtomicMax(ISASI).md
+//: SetAtomicMax | copies into GM keep the larger of the new and the old element | int8, int16, int32, half, bfloat16, float | A2 A3 | 原子操作/SetAtomicMax(ISASI).md
 template <typename T>
 void SetAtomicMax(toprope::Site site = toprope::Site::here()) {
     TOPROPE_ATOMIC_TYPE("SetAtomicMax", T);
     toprope::set_atomic(toprope::AtomicOp::max, toprope::dtype_of<T>, site);
 }
-//: SetAtomicMin | copies into GM keep the smaller of the new and the old element | int8, int16, int32, half, bfloat16, float | A2 A3 |
-//: 原子操作/SetAtomicMin(ISASI).md
+//: SetAtomicMin | copies into GM keep the smaller of the new and the old element | int8, int16, int32, half, bfloat16, float | A2 A3 | 原子操作/SetAtomicMin(ISASI).md
 template <typename T>
 void SetAtomicMin(toprope::Site site = toprope::Site::here()) {
     TOPROPE_ATOMIC_TYPE("SetAtomicMin", T);
     toprope::set_atomic(toprope::AtomicOp::min, toprope::dtype_of<T>, site);
 }
-//: SetAtomicType | the element type of the atomic mode, which becomes addition if none is set | int8, int16, int32, half, bfloat16, float |
-//: A2 A3 310P | 原子操作/SetAtomicType.md
+//: SetAtomicType | the element type of the atomic mode, which becomes addition if none is set | int8, int16, int32, half, bfloat16, float | A2 A3 310P | 原子操作/SetAtomicType.md
 template <typename T>
 void SetAtomicType(toprope::Site site = toprope::Site::here()) {
     TOPROPE_ATOMIC_TYPE("SetAtomicType", T);
@@ -74,15 +70,13 @@ enum class AtomicOp { ATOMIC_SUM = 0 };
 inline constexpr toprope::Dtype kAtomicDtypes[] = {toprope::Dtype::none, toprope::Dtype::f32, toprope::Dtype::f16, toprope::Dtype::s16,
                                                    toprope::Dtype::s32,  toprope::Dtype::s8,  toprope::Dtype::bf16};
 
-//: SetStoreAtomicConfig | atomic addition of one element type, or none | int8, int16, int32, half, bfloat16, float | A2 A3 |
-//: 原子操作/SetStoreAtomicConfig(ISASI).md
+//: SetStoreAtomicConfig | atomic addition of one element type, or none | int8, int16, int32, half, bfloat16, float | A2 A3 | 原子操作/SetStoreAtomicConfig(ISASI).md
 template <AtomicDtype type, AtomicOp op>
 void SetStoreAtomicConfig(toprope::Site site = toprope::Site::here()) {
     toprope::set_atomic(type == AtomicDtype::ATOMIC_NONE ? toprope::AtomicOp::none : toprope::AtomicOp::add,
                         kAtomicDtypes[static_cast<int>(type)], site);
 }
-//: GetStoreAtomicConfig | the atomic mode that is set, as numbers of AtomicDtype and AtomicOp | any | A2 A3 |
-//: 原子操作/GetStoreAtomicConfig(ISASI).md
+//: GetStoreAtomicConfig | the atomic mode that is set, as numbers of AtomicDtype and AtomicOp | any | A2 A3 | 原子操作/GetStoreAtomicConfig(ISASI).md
 inline void GetStoreAtomicConfig(uint16_t& atomicType, uint16_t& atomicOp) {
     atomicType = atomicOp = 0;
     if (toprope::self->atomic == toprope::AtomicOp::none) return;

@@ -43,8 +43,7 @@ void clean_line(const AscendC::GlobalTensor<T>& dst, bool entire, Site site) {
 
 namespace AscendC {
 
-//: DataCacheCleanAndInvalid | writes the data cache's changes to GM and reads anew next time, one 64-byte line or all | any | A2 A3 310P |
-//: 缓存控制/DataCacheCleanAndInvalid.md
+//: DataCacheCleanAndInvalid | writes the data cache's changes to GM and reads anew next time, one 64-byte line or all | any | A2 A3 310P | 缓存控制/DataCacheCleanAndInvalid.md
 template <typename T, CacheLine entireType, DcciDst dcciDst>
 void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = toprope::Site::here()) {
     toprope::clean_line(dst, entireType == CacheLine::ENTIRE_DATA_CACHE, site);
@@ -59,8 +58,7 @@ void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst, toprope::Site site = t
     toprope::clean_line(dst, entireType == CacheLine::ENTIRE_DATA_CACHE, site);
 }
 
-//: DataCachePreload | loads one 64-byte line of GM into the data cache ahead of use; cacheOffset in bytes | uint64 | A2 A3 310P |
-//: 缓存控制/DataCachePreload.md
+//: DataCachePreload | loads one 64-byte line of GM into the data cache ahead of use; cacheOffset in bytes | uint64 | A2 A3 310P | 缓存控制/DataCachePreload.md
 template <typename T>
 void DataCachePreload(const GlobalTensor<uint64_t>& src, const T cacheOffset, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
@@ -82,8 +80,7 @@ inline int64_t GetICachePreloadStatus() { return 0; }
 //: PRELOAD | loads instructions ahead of use | any | A2 A3 | 缓存控制/ICachePreLoad(ISASI).md
 inline void PRELOAD(int64_t preFetchLen, toprope::Site site = toprope::Site::here()) { ICachePreLoad(preFetchLen, site); }
 
-//: ReadGmByPassDCache | reads a scalar from GM without the data cache | integers of 8 to 64 bits | A2 A3 |
-//: 标量计算/ReadGmByPassDCache(ISASI).md
+//: ReadGmByPassDCache | reads a scalar from GM without the data cache | integers of 8 to 64 bits | A2 A3 | 标量计算/ReadGmByPassDCache(ISASI).md
 template <typename T>
 T ReadGmByPassDCache(T* addr, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
@@ -94,8 +91,7 @@ T ReadGmByPassDCache(T* addr, toprope::Site site = toprope::Site::here()) {
     touch(record(kOpReadGm, site, 1, static_cast<uint32_t>(dtype_of<T>)), Space::gm, Mode::read, device, sizeof(T));
     return *addr;
 }
-//: WriteGmByPassDCache | writes a scalar to GM without the data cache | integers of 8 to 64 bits | A2 A3 |
-//: 标量计算/WriteGmByPassDCache(ISASI).md
+//: WriteGmByPassDCache | writes a scalar to GM without the data cache | integers of 8 to 64 bits | A2 A3 | 标量计算/WriteGmByPassDCache(ISASI).md
 template <typename T>
 void WriteGmByPassDCache(T* addr, T value, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;

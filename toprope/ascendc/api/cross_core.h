@@ -152,8 +152,7 @@ inline bool has_vector_unit() { return self->type != CoreType::aic; }
 
 namespace AscendC {
 
-//: CrossCoreSetFlag | reports to the other cores of its group that a pipe's earlier instructions are done | any | A2 A3 |
-//: 同步控制/核间同步/CrossCoreSetFlag(ISASI).md
+//: CrossCoreSetFlag | reports to the other cores of its group that a pipe's earlier instructions are done | any | A2 A3 | 同步控制/核间同步/CrossCoreSetFlag(ISASI).md
 template <uint8_t modeId, pipe_t pipe>
 void CrossCoreSetFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
     static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
@@ -161,8 +160,7 @@ void CrossCoreSetFlag(uint16_t flagId, toprope::Site site = toprope::Site::here(
     static_assert(modeId <= 2, "CrossCoreSetFlag: this chip has modes 0, 1 and 2");
     toprope::cross_core_set(modeId, toprope::pipe_of(pipe), flagId, site);
 }
-//: CrossCoreWaitFlag | holds the core back until its group has reported, and counts the flag down | any | A2 A3 |
-//: 同步控制/核间同步/CrossCoreWaitFlag(ISASI).md
+//: CrossCoreWaitFlag | holds the core back until its group has reported, and counts the flag down | any | A2 A3 | 同步控制/核间同步/CrossCoreWaitFlag(ISASI).md
 template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
 void CrossCoreWaitFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
     static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
@@ -253,8 +251,7 @@ void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>
     record(kSoftWait, site, slot_flag(slot), 0);
 }
 
-//: InitDetermineComputeWorkspace | prepares the workspace of WaitPreBlock and NotifyNextBlock | int32 | A2 A3 310P |
-//: 同步控制/核间同步/InitDetermineComputeWorkspace.md
+//: InitDetermineComputeWorkspace | prepares the workspace of WaitPreBlock and NotifyNextBlock | int32 | A2 A3 310P | 同步控制/核间同步/InitDetermineComputeWorkspace.md
 inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
                                           toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
@@ -293,8 +290,7 @@ inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t
     wait_slots({mine, 1, 1, false, "WaitPreBlock", me, {}}, site);
     record(kSoftWait, site, slot_flag(me), 0);
 }
-//: NotifyNextBlock | lets the next core pass WaitPreBlock; the last core lets the first one pass | int32 | A2 A3 310P |
-//: 同步控制/核间同步/NotifyNextBlock.md
+//: NotifyNextBlock | lets the next core pass WaitPreBlock; the last core lets the first one pass | int32 | A2 A3 310P | 同步控制/核间同步/NotifyNextBlock.md
 inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
                             toprope::Site site = toprope::Site::here()) {
     using namespace toprope;

@@ -53,8 +53,7 @@ void copy_blocks(const Dst& dst, const Src& src, const AscendC::DataCopyParams& 
 
 namespace AscendC {
 
-//: DataCopy | copies between memories: count of elements, blocks with gaps, slices, ND to NZ, NZ to ND | any | A2 A3 310P 910 |
-//: 数据搬运导览/数据搬运导览.md
+//: DataCopy | copies between memories: count of elements, blocks with gaps, slices, ND to NZ, NZ to ND | any | A2 A3 310P 910 | 数据搬运导览/数据搬运导览.md
 template <typename T>
 void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count, toprope::Site site = toprope::Site::here()) {
     toprope::copy_count<T>(dst, src, count, site);

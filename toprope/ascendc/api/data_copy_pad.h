@@ -129,8 +129,7 @@ void copy_pad_out(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTenso
 
 namespace AscendC {
 
-//: SetPadValue | the value that DataCopyPad fills with when isPad is false | int8 to int64, half, bfloat16, float, double | A2 A3 |
-//: Memory矢量计算/数据搬运辅助配置接口/SetPadValue(ISASI).md
+//: SetPadValue | the value that DataCopyPad fills with when isPad is false | int8 to int64, half, bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运辅助配置接口/SetPadValue(ISASI).md
 template <typename T, TPosition pos = TPosition::MAX>
 void SetPadValue(T paddingValue, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
@@ -140,8 +139,7 @@ void SetPadValue(T paddingValue, toprope::Site site = toprope::Site::here()) {
     special_register(kRegPadSet) = 1;
 }
 
-//: DataCopyPad | copies rows of any number of bytes between GM and UB, filling up to 32 bytes on the UB side | int8 to int64, half,
-//: bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运/DataCopyPad（GMToUB非对齐数据搬运）.md
+//: DataCopyPad | copies rows of any number of bytes between GM and UB, filling up to 32 bytes on the UB side | int8 to int64, half, bfloat16, float, double | A2 A3 | Memory矢量计算/数据搬运/DataCopyPad（GMToUB非对齐数据搬运）.md
 template <typename T, PaddingMode mode = PaddingMode::Normal>
 void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& dataCopyParams,
                  const DataCopyPadExtParams<T>& padParams, toprope::Site site = toprope::Site::here()) {

@@ -108,8 +108,7 @@ void PRINTF(const char* format, const A&... arguments) {
     AscendC::printf(format, arguments...);
 }
 
-//: DumpTensor | prints the first dumpSize elements of a tensor, with a number to tell dumps apart | any | A2 A3 310P |
-//: 调试接口/上板打印/DumpTensor.md
+//: DumpTensor | prints the first dumpSize elements of a tensor, with a number to tell dumps apart | any | A2 A3 310P | 调试接口/上板打印/DumpTensor.md
 template <typename T>
 void DumpTensor(const LocalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, toprope::Site site = toprope::Site::here()) {
     toprope::dump_local(tensor, desc, dumpSize, nullptr, site);
@@ -128,8 +127,7 @@ void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
                 toprope::Site site = toprope::Site::here()) {
     toprope::dump_global(tensor, desc, dumpSize, &shapeInfo, site);
 }
-//: DumpAccChkPoint | prints dumpSize elements of a tensor from element countOff on | any | A2 A3 310P |
-//: 调试接口/上板打印/DumpAccChkPoint.md
+//: DumpAccChkPoint | prints dumpSize elements of a tensor from element countOff on | any | A2 A3 310P | 调试接口/上板打印/DumpAccChkPoint.md
 template <typename T>
 void DumpAccChkPoint(const LocalTensor<T>& tensor, uint32_t index, uint32_t countOff, uint32_t dumpSize,
                      toprope::Site site = toprope::Site::here()) {
@@ -140,8 +138,7 @@ void DumpAccChkPoint(const GlobalTensor<T>& tensor, uint32_t index, uint32_t cou
                      toprope::Site site = toprope::Site::here()) {
     toprope::dump_global(tensor[countOff], index, dumpSize, nullptr, site);
 }
-//: PrintTimeStamp | prints descId and the core's instruction count if ASCENDC_TIME_STAMP_ON is defined | any | A2 A3 |
-//: 调试接口/上板打印/PrintTimeStamp.md
+//: PrintTimeStamp | prints descId and the core's instruction count if ASCENDC_TIME_STAMP_ON is defined | any | A2 A3 | 调试接口/上板打印/PrintTimeStamp.md
 inline void PrintTimeStamp(uint32_t descId) {
 #ifdef ASCENDC_TIME_STAMP_ON
     AscendC::printf("time stamp %u: %llu instructions\n", descId, static_cast<unsigned long long>(toprope::self->instrs.size));

@@ -28,8 +28,7 @@ inline constexpr Op kOpGlobalFill{"InitGlobalMemory", Pipe::s, Kind::mark, "scal
 
 namespace AscendC {
 
-//: InitGlobalMemory | fills size elements of GM with a value; needs a TPipe and spare UB | integers, half, bfloat16, float | A2 A3 310P |
-//: Utils-API
+//: InitGlobalMemory | fills size elements of GM with a value; needs a TPipe and spare UB | integers, half, bfloat16, float | A2 A3 310P | Utils-API
 template <typename T>
 void InitGlobalMemory(GlobalTensor<T>& gmWorkspaceAddr, const uint64_t size, const T value, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;

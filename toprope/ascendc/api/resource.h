@@ -32,8 +32,7 @@ constexpr TPosition position_in(Hardware hard) {
     }
 }
 
-//: LocalMemAllocator | hands out tensors of one on-chip memory from its start on, for kernels without TPipe | any | A2 A3 310P |
-//: 资源管理/LocalMemAllocator/LocalMemAllocator简介.md
+//: LocalMemAllocator | hands out tensors of one on-chip memory from its start on, for kernels without TPipe | any | A2 A3 310P | 资源管理/LocalMemAllocator/LocalMemAllocator简介.md
 template <Hardware hard = Hardware::UB>
 class LocalMemAllocator {
 public:

@@ -65,8 +65,7 @@ int64_t GetBitCount(uint64_t valueIn) {
 }
 //: CountLeadingZero | zeros above the highest one of a 64-bit number; 64 for zero | uint64 | A2 A3 310P 910 | 标量计算/CountLeadingZero.md
 inline int64_t CountLeadingZero(uint64_t valueIn) { return valueIn == 0 ? 64 : __builtin_clzll(valueIn); }
-//: CountBitsCntSameAsSignBit | bits below the sign bit that equal it, up to the first that does not; -1 for 0 and -1 | int64 | A2 A3 310P
-//: 910 | 标量计算/CountBitsCntSameAsSignBit.md
+//: CountBitsCntSameAsSignBit | bits below the sign bit that equal it, up to the first that does not; -1 for 0 and -1 | int64 | A2 A3 310P 910 | 标量计算/CountBitsCntSameAsSignBit.md
 inline int64_t CountBitsCntSameAsSignBit(int64_t valueIn) { return valueIn == 0 || valueIn == -1 ? -1 : __builtin_clrsbll(valueIn); }
 //: GetSFFValue | position of the lowest bit that is countValue, or -1 | uint64 | A2 A3 310P 910 | 标量计算/GetSFFValue.md
 template <int countValue>
@@ -79,8 +78,7 @@ template <int countValue>
 int64_t ScalarGetCountOfValue(uint64_t valueIn) {
     return GetBitCount<countValue>(valueIn);
 }
-//: ScalarCountLeadingZero | zeros above the highest one of a 64-bit number; 64 for zero | uint64 | A2 A3 310P 910 |
-//: 标量计算/CountLeadingZero.md
+//: ScalarCountLeadingZero | zeros above the highest one of a 64-bit number; 64 for zero | uint64 | A2 A3 310P 910 | 标量计算/CountLeadingZero.md
 inline int64_t ScalarCountLeadingZero(uint64_t valueIn) { return CountLeadingZero(valueIn); }
 //: ScalarGetSFFValue | position of the lowest bit that is countValue, or -1 | uint64 | A2 A3 310P 910 | 标量计算/GetSFFValue.md
 template <int countValue>
@@ -90,8 +88,7 @@ int64_t ScalarGetSFFValue(uint64_t valueIn) {
 //: CeilDivision | num1 / num2 rounded up; 0 if num2 is 0 | int32 | A2 A3 310P 910 | 标量计算/CeilDivision.md
 inline constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
 
-//: ScalarCast | a float as int32 in a rounding mode, or as half rounded to odd | float to int32, half | A2 A3 310P |
-//: 标量计算/Cast（float转half-int32_t）.md
+//: ScalarCast | a float as int32 in a rounding mode, or as half rounded to odd | float to int32, half | A2 A3 310P | 标量计算/Cast（float转half-int32_t）.md
 template <typename T, typename U, RoundMode roundMode>
 U ScalarCast(T valueIn) {
     static_assert(std::is_same_v<T, float> && toprope::is_one_of<U, half, int32_t>, "ScalarCast converts float to half or int32_t");
@@ -144,8 +141,7 @@ void ResetCtrlSpr(toprope::Site site = toprope::Site::here()) {
 }
 
 enum class SaturationMode { FLOAT = 0, CAST };
-//: SetSaturationFlag | whether inf and NaN are replaced by the largest number and 0 (FLOAT) | any | A2 A3 |
-//: 特殊寄存器访问/SetSaturationFlag(ISASI).md
+//: SetSaturationFlag | whether inf and NaN are replaced by the largest number and 0 (FLOAT) | any | A2 A3 | 特殊寄存器访问/SetSaturationFlag(ISASI).md
 template <SaturationMode mode>
 void SetSaturationFlag(bool enableSat, toprope::Site site = toprope::Site::here()) {
     constexpr int8_t bit = mode == SaturationMode::FLOAT ? toprope::kSaturationBit : 59;
@@ -166,8 +162,7 @@ bool GetSaturationFlag() {
         Duplicate(dst, Name(), static_cast<int32_t>(count)); \
     }
 
-//: NumericLimits | smallest, largest and special values of an element type, as scalar or filled into a tensor | int8 to int64, half,
-//: bfloat16, float | A2 A3 310P | 工具接口/NumericLimits工具类/简介.md
+//: NumericLimits | smallest, largest and special values of an element type, as scalar or filled into a tensor | int8 to int64, half, bfloat16, float | A2 A3 310P | 工具接口/NumericLimits工具类/简介.md
 template <typename U>
 struct NumericLimits {
     static_assert(std::is_integral_v<U>, "NumericLimits: integers, half, bfloat16_t and float");

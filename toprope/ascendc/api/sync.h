@@ -19,26 +19,22 @@ constexpr AscendC::HardEvent event_between(Pipe source, Pipe target) {
 
 namespace AscendC {
 
-//: SetFlag | marks that the source pipe's earlier instructions are done | any | A2 A3 310P 910 |
-//: 同步控制/核内同步/SetFlag-WaitFlag(ISASI).md
+//: SetFlag | marks that the source pipe's earlier instructions are done | any | A2 A3 310P 910 | 同步控制/核内同步/SetFlag-WaitFlag(ISASI).md
 template <HardEvent event>
 void SetFlag(int32_t eventID, toprope::Site site = toprope::Site::here()) {
     toprope::set_flag(event, eventID, site);
 }
-//: WaitFlag | holds the target pipe back until the flag is set, and clears it | any | A2 A3 310P 910 |
-//: 同步控制/核内同步/SetFlag-WaitFlag(ISASI).md
+//: WaitFlag | holds the target pipe back until the flag is set, and clears it | any | A2 A3 310P 910 | 同步控制/核内同步/SetFlag-WaitFlag(ISASI).md
 template <HardEvent event>
 void WaitFlag(int32_t eventID, toprope::Site site = toprope::Site::here()) {
     toprope::wait_flag(event, eventID, site);
 }
-//: PipeBarrier | orders the instructions before and after it inside one pipe, or all pipes | any | A2 A3 310P 910 |
-//: 同步控制/核内同步/PipeBarrier(ISASI).md
+//: PipeBarrier | orders the instructions before and after it inside one pipe, or all pipes | any | A2 A3 310P 910 | 同步控制/核内同步/PipeBarrier(ISASI).md
 template <pipe_t pipe>
 void PipeBarrier(toprope::Site site = toprope::Site::here()) {
     toprope::pipe_barrier(toprope::pipe_of(pipe), site);
 }
-//: DataSyncBarrier | holds the scalar unit back until its earlier accesses to a memory are done | any | A2 A3 |
-//: 同步控制/核内同步/DataSyncBarrier(ISASI).md
+//: DataSyncBarrier | holds the scalar unit back until its earlier accesses to a memory are done | any | A2 A3 | 同步控制/核内同步/DataSyncBarrier(ISASI).md
 template <MemDsbT arg0>
 void DataSyncBarrier(toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpDataSyncBarrier, toprope::Pipe::s, site, 1, static_cast<uint32_t>(arg0));
@@ -55,14 +51,12 @@ public:
     void WaitFlag(TEventID id, toprope::Site site = toprope::Site::here()) { toprope::wait_flag(kEvent, id, site); }
 };
 
-//: SetNextTaskStart | lets the next kernel of a fused launch start; alone it does nothing | any | A2 A3 310P 910 |
-//: 同步控制/任务间同步/SetNextTaskStart.md
+//: SetNextTaskStart | lets the next kernel of a fused launch start; alone it does nothing | any | A2 A3 310P 910 | 同步控制/任务间同步/SetNextTaskStart.md
 template <pipe_t AIV_PIPE = PIPE_MTE3, pipe_t AIC_PIPE = PIPE_FIX, bool FORCE = false>
 void SetNextTaskStart(toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpTaskStart, site, 1, 0);
 }
-//: WaitPreTaskEnd | waits for the kernel before this one in a fused launch; alone it does nothing | any | A2 A3 310P 910 |
-//: 同步控制/任务间同步/WaitPreTaskEnd.md
+//: WaitPreTaskEnd | waits for the kernel before this one in a fused launch; alone it does nothing | any | A2 A3 310P 910 | 同步控制/任务间同步/WaitPreTaskEnd.md
 template <bool FORCE = false>
 void WaitPreTaskEnd(toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpTaskEnd, site, 1, 0);

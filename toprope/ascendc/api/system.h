@@ -24,14 +24,11 @@ inline int64_t GetBlockIdx() {
 }
 //: GetSubBlockIdx | the index of this vector core inside its AI core | any | A2 A3 | 工具接口/系统资源与变量/GetSubBlockIdx(ISASI).md
 inline int64_t GetSubBlockIdx() { return toprope::self->sub; }
-//: GetTaskRation | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 310P |
-//: 工具接口/系统资源与变量/GetTaskRatio.md
+//: GetTaskRation | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 310P | 工具接口/系统资源与变量/GetTaskRatio.md
 inline int64_t GetTaskRation() { return toprope::self->type == toprope::CoreType::aiv ? toprope::launch_info.ratio : 1; }
-//: GetTaskRatio | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 310P |
-//: 工具接口/系统资源与变量/GetTaskRatio.md
+//: GetTaskRatio | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 310P | 工具接口/系统资源与变量/GetTaskRatio.md
 inline int64_t GetTaskRatio() { return GetTaskRation(); }
-//: GetSubBlockNum | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 |
-//: 工具接口/系统资源与变量/GetSubBlockNum(ISASI).md
+//: GetSubBlockNum | vector cores of an AI core, on a vector core; 1 on a cube core | any | A2 A3 | 工具接口/系统资源与变量/GetSubBlockNum(ISASI).md
 inline int64_t GetSubBlockNum() { return GetTaskRation(); }
 //: GetDataBlockSizeInBytes | 32, the unit of on-chip addresses | any | A2 A3 310P 910 | 工具接口/系统资源与变量/GetDataBlockSizeInBytes.md
 inline constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
@@ -41,11 +38,9 @@ inline constexpr uint32_t GetVecLen() { return 256; }
 inline void GetArchVersion(uint32_t& coreVersion) {
     coreVersion = __NPU_ARCH__ == 2201 ? 0x2201 : (__NPU_ARCH__ == 2002 ? 0x2002 : 0x1001);
 }
-//: GetProgramCounter | instructions issued so far; the same in every run | any | A2 A3 310P 910 |
-//: 工具接口/系统资源与变量/GetProgramCounter(ISASI).md
+//: GetProgramCounter | instructions issued so far; the same in every run | any | A2 A3 310P 910 | 工具接口/系统资源与变量/GetProgramCounter(ISASI).md
 inline int64_t GetProgramCounter() { return static_cast<int64_t>(toprope::self->instrs.size); }
-//: GetSystemCycle | a counter that goes up with every instruction; the same in every run, not a time | any | A2 A3 310P |
-//: 工具接口/系统资源与变量/GetSystemCycle(ISASI).md
+//: GetSystemCycle | a counter that goes up with every instruction; the same in every run, not a time | any | A2 A3 310P | 工具接口/系统资源与变量/GetSystemCycle(ISASI).md
 inline int64_t GetSystemCycle(toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpSystemCycle, site, 1, 0);
     return static_cast<int64_t>(toprope::self->instrs.size);
@@ -55,8 +50,7 @@ inline constexpr uint32_t GetUBSizeInBytes() { return __NPU_ARCH__ == 2201 ? 192
 //: GetRuntimeUBSize | bytes of the unified buffer of this core | any | A2 A3 | 工具接口/系统资源与变量/GetRuntimeUBSize.md
 inline uint32_t GetRuntimeUBSize() { return toprope::self->bytes[static_cast<int>(toprope::Space::ub)]; }
 
-//: InitSocState | resets masks, atomic mode and padding to the state a kernel starts in | any | A2 A3 310P 910 |
-//: 工具接口/系统初始化/InitSocState.md
+//: InitSocState | resets masks, atomic mode and padding to the state a kernel starts in | any | A2 A3 310P 910 | 工具接口/系统初始化/InitSocState.md
 inline void InitSocState(toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     record(kOpInitSocState, site, 1, 0);
@@ -66,15 +60,13 @@ inline void InitSocState(toprope::Site site = toprope::Site::here()) {
     special_register(kRegPadSet) = 0;
 }
 
-//: GetUserWorkspace | the user's part of the workspace; here the workspace argument has no system part in front | any | A2 A3 310P 910 |
-//: 资源管理/workspace/GetUserWorkspace.md
+//: GetUserWorkspace | the user's part of the workspace; here the workspace argument has no system part in front | any | A2 A3 310P 910 | 资源管理/workspace/GetUserWorkspace.md
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
 //: SetSysWorkspace | names the workspace that GetSysWorkSpacePtr returns | any | A2 A3 310P 910 | 资源管理/workspace/SetSysWorkSpace.md
 inline void SetSysWorkspace(GM_ADDR workspace) {
     toprope::special_register(toprope::kRegSystemWorkspace) = reinterpret_cast<uint64_t>(workspace);
 }
-//: SetSysWorkspaceForce | names the workspace that GetSysWorkSpacePtr returns, also if one is set | any | A2 A3 310P 910 |
-//: 资源管理/workspace/SetSysWorkSpace.md
+//: SetSysWorkspaceForce | names the workspace that GetSysWorkSpacePtr returns, also if one is set | any | A2 A3 310P 910 | 资源管理/workspace/SetSysWorkSpace.md
 inline void SetSysWorkspaceForce(GM_ADDR workspace) { SetSysWorkspace(workspace); }
 //: GetSysWorkSpacePtr | the system workspace of the launch (16 MB on A2) | any | A2 A3 310P 910 | 资源管理/workspace/GetSysWorkSpacePtr.md
 inline GM_ADDR GetSysWorkSpacePtr() {
