@@ -78,7 +78,7 @@ def find(root: Path) -> Iterator[ScriptPair]:
 
 def pair_of(generator: Path, verifier: Path) -> ScriptPair:
     """The pair with the arguments found in README files, run scripts and unit tests around it."""
-    texts = list(_texts_around(generator.parent))
+    texts = [*_texts_around(generator.parent), generator.read_text(errors="replace")]
     return ScriptPair(
         generator.parent,
         generator,
@@ -190,11 +190,13 @@ def _assignments(text: str) -> Mapping[str, str]:
 
 
 def _plausible(word: str) -> bool:
-    """Prose after a script's name is no argument: those are ASCII and free of sentence punctuation."""
+    """Whether a word can be an argument: prose is not ASCII or ends in punctuation; + and " come from C++ strings."""
+    prose = ("and", "is", "to", "for", "the", "script")
     return (
         word.isascii()
+        and not any(c in word for c in '+"<')
         and not word.endswith((".", ":", ","))
-        and word not in ("and", "is", "to", "for", "the", "script")
+        and word not in prose
     )
 
 
