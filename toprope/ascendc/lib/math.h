@@ -5,6 +5,33 @@
 
 #include "steps.h"
 
+namespace AscendC {
+
+// Choices of algorithm that the vendor's functions take as a template argument.
+enum class SinAlgo { POLYNOMIAL_APPROXIMATION = 0, RADIAN_REDUCTION };
+enum class CosAlgo { POLYNOMIAL_APPROXIMATION = 0, RADIAN_REDUCTION };
+enum class TanhAlgo { INTRINSIC = 0, SUBSECTION_COMPENSATION };
+enum class ErfAlgo { PADE_APPROXIMATION = 0, SUBSECTION_POLYNOMIAL_APPROXIMATION };
+enum class PowerAlgo { INTRINSIC = 0, DOUBLE_FLOAT_TECH };
+enum class FmodAlgo { NORMAL = 0, ITERATION_COMPENSATION = 1 };
+struct SinConfig { SinAlgo algo = SinAlgo::POLYNOMIAL_APPROXIMATION; };
+struct CosConfig { CosAlgo algo = CosAlgo::POLYNOMIAL_APPROXIMATION; };
+struct TanhConfig { TanhAlgo algo = TanhAlgo::INTRINSIC; };
+struct ErfConfig { ErfAlgo algo = ErfAlgo::PADE_APPROXIMATION; };
+struct PowerConfig { PowerAlgo algo = PowerAlgo::INTRINSIC; };
+struct FmodConfig {
+    FmodAlgo algo = FmodAlgo::NORMAL;
+    uint32_t iterationNum = 11;
+};
+inline constexpr SinConfig DEFAULT_SIN_CONFIG, defaultSinConfig;
+inline constexpr CosConfig DEFAULT_COS_CONFIG, defaultCosConfig;
+inline constexpr TanhConfig DEFAULT_TANH_CONFIG;
+inline constexpr ErfConfig defaultErfConfig;
+inline constexpr PowerConfig defaultPowerConfig;
+inline constexpr FmodConfig DEFAULT_FMOD_CONFIG;
+
+}  // namespace AscendC
+
 namespace toprope {
 
 inline constexpr float kPi = 3.14159265f, kHalfPi = 1.57079633f;
@@ -51,67 +78,67 @@ inline void error_tail(const Steps<float>& v, const AscendC::LocalTensor<float>&
 
 }  // namespace toprope
 
-TOPROPE_LIB_UNARY(Log, "dst = the natural logarithm of src", kNoTemporaries, (), { v.log(y, x[0]); })
-TOPROPE_LIB_UNARY(Log2, "dst = the logarithm of src to base 2", kNoTemporaries, (), { v.log(y, x[0]), v.mul(y, y, 1.44269504f); })
-TOPROPE_LIB_UNARY(Log10, "dst = the logarithm of src to base 10", kNoTemporaries, (), { v.log(y, x[0]), v.mul(y, y, 0.434294482f); })
-TOPROPE_LIB_UNARY(Floor, "dst = the largest whole number not above src", kNoTemporaries, (), { v.round(y, x[0], AscendC::RoundMode::CAST_FLOOR); })
-TOPROPE_LIB_UNARY(Ceil, "dst = the smallest whole number not below src", kNoTemporaries, (), { v.round(y, x[0], AscendC::RoundMode::CAST_CEIL); })
-TOPROPE_LIB_UNARY(Trunc, "dst = the whole part of src", kNoTemporaries, (), { v.round(y, x[0], AscendC::RoundMode::CAST_TRUNC); })
-TOPROPE_LIB_UNARY(Round, "dst = the nearest whole number, halves to even", kNoTemporaries, (), { v.round(y, x[0], AscendC::RoundMode::CAST_RINT); })
-TOPROPE_LIB_UNARY(Rint, "dst = the nearest whole number, halves to even", kNoTemporaries, (), { v.round(y, x[0], AscendC::RoundMode::CAST_RINT); })
-TOPROPE_LIB_UNARY(Frac, "dst = src without its whole part", kRoundTemporaries, (), { v.round(t[0], x[0], AscendC::RoundMode::CAST_TRUNC), v.sub(y, x[0], t[0]); })
-TOPROPE_LIB_UNARY(Sign, "dst = -1, 0 or 1", kSignTemporaries, (), { v.sign(t[0], x[0]), v.copy(y, t[0]); })
-TOPROPE_LIB_UNARY(Sin, "dst = sin(src)", kTrigTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_UNARY(Log, "dst = the natural logarithm of src", kNoTemporaries, (half, float), (), { v.log(y, x[0]); })
+TOPROPE_LIB_UNARY(Log2, "dst = the logarithm of src to base 2", kNoTemporaries, (half, float), (), { v.log(y, x[0]), v.mul(y, y, 1.44269504f); })
+TOPROPE_LIB_UNARY(Log10, "dst = the logarithm of src to base 10", kNoTemporaries, (half, float), (), { v.log(y, x[0]), v.mul(y, y, 0.434294482f); })
+TOPROPE_LIB_UNARY(Floor, "dst = the largest whole number not above src", kNoTemporaries, (half, float), (), { v.round(y, x[0], AscendC::RoundMode::CAST_FLOOR); })
+TOPROPE_LIB_UNARY(Ceil, "dst = the smallest whole number not below src", kNoTemporaries, (half, float), (), { v.round(y, x[0], AscendC::RoundMode::CAST_CEIL); })
+TOPROPE_LIB_UNARY(Trunc, "dst = the whole part of src", kNoTemporaries, (half, float), (), { v.round(y, x[0], AscendC::RoundMode::CAST_TRUNC); })
+TOPROPE_LIB_UNARY(Round, "dst = the nearest whole number, halves to even", kNoTemporaries, (half, float), (), { v.round(y, x[0], AscendC::RoundMode::CAST_RINT); })
+TOPROPE_LIB_UNARY(Rint, "dst = the nearest whole number, halves to even", kNoTemporaries, (half, float), (), { v.round(y, x[0], AscendC::RoundMode::CAST_RINT); })
+TOPROPE_LIB_UNARY(Frac, "dst = src without its whole part", kRoundTemporaries, (half, float), (), { v.round(t[0], x[0], AscendC::RoundMode::CAST_TRUNC), v.sub(y, x[0], t[0]); })
+TOPROPE_LIB_UNARY(Sign, "dst = -1, 0 or 1", kSignTemporaries, (half, float), (), { v.sign(t[0], x[0]), v.copy(y, t[0]); })
+TOPROPE_LIB_UNARY(Sin, "dst = sin(src)", kTrigTemporaries, (half, float), (TOPROPE_CONFIG), {
     toprope::reduce_by_pi(v, t[0], t[1], t[2], x[0], 0.f);
     toprope::sine_of(v, t[3], t[2], t[0]), toprope::negate_odd(v, y, t[2], t[3], t[1]);
 })
-TOPROPE_LIB_UNARY(Cos, "dst = cos(src)", kTrigTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_UNARY(Cos, "dst = cos(src)", kTrigTemporaries, (half, float), (TOPROPE_CONFIG), {
     toprope::reduce_by_pi(v, t[0], t[1], t[2], x[0], 0.5f);  // cos(x) = sin(x + pi/2)
     toprope::sine_of(v, t[3], t[2], t[0]), toprope::negate_odd(v, y, t[2], t[3], t[1]);
 })
-TOPROPE_LIB_UNARY(Tan, "dst = tan(src)", kTanTemporaries, (), {
+TOPROPE_LIB_UNARY(Tan, "dst = tan(src)", kTanTemporaries, (half, float), (), {
     toprope::reduce_by_pi(v, t[0], t[1], t[2], x[0], 0.f);
     toprope::sine_of(v, t[3], t[2], t[0]);
     v.abs(t[0], t[0]), v.mul(t[0], t[0], -1.f), v.add(t[0], t[0], toprope::kHalfPi);  // cos(r) = sin(pi/2 - |r|)
     toprope::sine_of(v, t[1], t[2], t[0]), v.div(y, t[3], t[1]);
 })
-TOPROPE_LIB_UNARY(Atan, "dst = the angle whose tangent is src", kArcTemporaries, (), { toprope::arc_tangent(v, y, x[0], t); })
-TOPROPE_LIB_UNARY(Asin, "dst = the angle whose sine is src", kArcTemporaries, (), {
+TOPROPE_LIB_UNARY(Atan, "dst = the angle whose tangent is src", kArcTemporaries, (half, float), (), { toprope::arc_tangent(v, y, x[0], t); })
+TOPROPE_LIB_UNARY(Asin, "dst = the angle whose sine is src", kArcTemporaries, (half, float), (), {
     v.mul(t[3], x[0], x[0]), v.mul(t[3], t[3], -1.f), v.add(t[3], t[3], 1.f), v.sqrt(t[3], t[3]), v.div(t[3], x[0], t[3]);
     toprope::arc_tangent(v, y, t[3], t);
 })
-TOPROPE_LIB_UNARY(Acos, "dst = the angle whose cosine is src", kArcTemporaries, (), {
+TOPROPE_LIB_UNARY(Acos, "dst = the angle whose cosine is src", kArcTemporaries, (half, float), (), {
     v.mul(t[3], x[0], x[0]), v.mul(t[3], t[3], -1.f), v.add(t[3], t[3], 1.f), v.sqrt(t[3], t[3]), v.div(t[3], x[0], t[3]);
     toprope::arc_tangent(v, t[3], t[3], t), v.mul(t[3], t[3], -1.f), v.add(y, t[3], toprope::kHalfPi);
 })
-TOPROPE_LIB_UNARY(Sinh, "dst = (e^src - e^-src) / 2", kHyperbolicTemporaries, (), {
+TOPROPE_LIB_UNARY(Sinh, "dst = (e^src - e^-src) / 2", kHyperbolicTemporaries, (half, float), (), {
     v.exp(t[0], x[0]), v.mul(t[1], x[0], -1.f), v.exp(t[1], t[1]), v.sub(t[0], t[0], t[1]), v.mul(y, t[0], 0.5f);
 })
-TOPROPE_LIB_UNARY(Cosh, "dst = (e^src + e^-src) / 2", kHyperbolicTemporaries, (), {
+TOPROPE_LIB_UNARY(Cosh, "dst = (e^src + e^-src) / 2", kHyperbolicTemporaries, (half, float), (), {
     v.exp(t[0], x[0]), v.mul(t[1], x[0], -1.f), v.exp(t[1], t[1]), v.add(t[0], t[0], t[1]), v.mul(y, t[0], 0.5f);
 })
-TOPROPE_LIB_UNARY(Tanh, "dst = the hyperbolic tangent of src", kTanhTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_UNARY(Tanh, "dst = the hyperbolic tangent of src", kTanhTemporaries, (half, float), (TOPROPE_CONFIG), {
     v.clamp(t[0], x[0], -8.8f, 8.8f), v.mul(t[0], t[0], 2.f), v.exp(t[0], t[0]);
     v.add(t[1], t[0], -1.f), v.add(t[0], t[0], 1.f), v.div(y, t[1], t[0]);
 })
-TOPROPE_LIB_UNARY(Asinh, "dst = the number whose hyperbolic sine is src", kHyperbolicTemporaries, (), {
+TOPROPE_LIB_UNARY(Asinh, "dst = the number whose hyperbolic sine is src", kHyperbolicTemporaries, (half, float), (), {
     v.mul(t[0], x[0], x[0]), v.add(t[0], t[0], 1.f), v.sqrt(t[0], t[0]), v.abs(t[1], x[0]), v.add(t[0], t[0], t[1]), v.log(t[0], t[0]);
     v.sign(t[1], x[0]), v.mul(y, t[0], t[1]);
 })
-TOPROPE_LIB_UNARY(Acosh, "dst = the number whose hyperbolic cosine is src", kHyperbolicTemporaries, (), {
+TOPROPE_LIB_UNARY(Acosh, "dst = the number whose hyperbolic cosine is src", kHyperbolicTemporaries, (half, float), (), {
     v.mul(t[0], x[0], x[0]), v.add(t[0], t[0], -1.f), v.sqrt(t[0], t[0]), v.add(t[0], t[0], x[0]), v.log(y, t[0]);
 })
-TOPROPE_LIB_UNARY(Atanh, "dst = the number whose hyperbolic tangent is src", kHyperbolicTemporaries, (), {
+TOPROPE_LIB_UNARY(Atanh, "dst = the number whose hyperbolic tangent is src", kHyperbolicTemporaries, (half, float), (), {
     v.add(t[0], x[0], 1.f), v.mul(t[1], x[0], -1.f), v.add(t[1], t[1], 1.f), v.div(t[0], t[0], t[1]), v.log(t[0], t[0]), v.mul(y, t[0], 0.5f);
 })
-TOPROPE_LIB_UNARY(Erf, "dst = the error function of src", kErfTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_UNARY(Erf, "dst = the error function of src", kErfTemporaries, (half, float), (TOPROPE_CONFIG), {
     toprope::error_tail(v, x[0], t);
     v.mul(t[0], t[0], -1.f), v.add(t[0], t[0], 1.f), v.sign(t[1], x[0]), v.mul(y, t[0], t[1]);
 })
-TOPROPE_LIB_UNARY(Erfc, "dst = 1 - the error function of src", kErfTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_UNARY(Erfc, "dst = 1 - the error function of src", kErfTemporaries, (half, float), (TOPROPE_CONFIG), {
     toprope::error_tail(v, x[0], t);
     v.sign(t[1], x[0]), v.mul(t[0], t[0], t[1]), v.mul(t[1], t[1], -1.f), v.add(t[1], t[1], 1.f), v.add(y, t[0], t[1]);
 })
-TOPROPE_LIB_BINARY(Fmod, "dst = the remainder of src0 / src1, with the sign of src0", kFmodTemporaries, (TOPROPE_CONFIG), {
+TOPROPE_LIB_BINARY(Fmod, "dst = the remainder of src0 / src1, with the sign of src0", kFmodTemporaries, (half, float), (TOPROPE_CONFIG), {
     v.div(t[0], x[0], x[1]), v.round(t[0], t[0], AscendC::RoundMode::CAST_TRUNC), v.mul(t[0], t[0], x[1]), v.sub(y, x[0], t[0]);
 })

@@ -138,7 +138,7 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
 
 // The four forms of an element-wise library function: with or without temporary space, with or without a count.
 // The last argument is the body over v (steps), y (result), x[] (sources), t[] (temporaries).
-#define TOPROPE_LIB_UNARY(Name, meaning, temporaries, extra, ...)                                                                                       \
+#define TOPROPE_LIB_UNARY(Name, meaning, temporaries, dtypes, extra, ...)                                                                                     \
     namespace toprope {                                                                                                                                 \
     struct Body##Name {                                                                                                                                 \
         using Tensor = AscendC::LocalTensor<float>;                                                                                                     \
@@ -149,7 +149,7 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
     template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount,               \
               toprope::Site site = toprope::Site::here()) {                                                                                             \
-        static_assert(toprope::kLibraryFloat<T>, #Name ": half and float only (see `toprope api " #Name "`)");                                          \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
         toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                                         \
         toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                                           \
     }                                                                                                                                                   \
@@ -159,7 +159,7 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
     }                                                                                                                                                   \
     template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, toprope::Site site = toprope::Site::here()) {              \
-        static_assert(toprope::kLibraryFloat<T>, #Name ": half and float only (see `toprope api " #Name "`)");                                          \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
         toprope::Scratch scratch(#Name, site);                                                                                                          \
         toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                                           \
     }                                                                                                                                                   \
@@ -169,11 +169,11 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
     }                                                                                                                                                   \
     }
 #define TOPROPE_UNWRAP(...) __VA_ARGS__
-// Algorithm choices of other chips; this chip has one algorithm each.
+// Choices of algorithm: accepted, without effect, because each function here has one algorithm.
 #define TOPROPE_CONFIG , const auto& config = toprope::kOnlyAlgorithm
 
 // The same with two sources.
-#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, extra, ...)                                                                                      \
+#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, dtypes, extra, ...)                                                                                    \
     namespace toprope {                                                                                                                                 \
     struct Body##Name {                                                                                                                                 \
         using Tensor = AscendC::LocalTensor<float>;                                                                                                     \
@@ -184,7 +184,7 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
     template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>& sharedTmpBuffer,           \
               const uint32_t calCount, toprope::Site site = toprope::Site::here()) {                                                                    \
-        static_assert(toprope::kLibraryFloat<T>, #Name ": half and float only (see `toprope api " #Name "`)");                                          \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
         toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                                         \
         toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                                    \
     }                                                                                                                                                   \
@@ -196,7 +196,7 @@ template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, f
     template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,                               \
               toprope::Site site = toprope::Site::here()) {                                                                                             \
-        static_assert(toprope::kLibraryFloat<T>, #Name ": half and float only (see `toprope api " #Name "`)");                                          \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
         toprope::Scratch scratch(#Name, site);                                                                                                          \
         toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                                    \
     }                                                                                                                                                   \

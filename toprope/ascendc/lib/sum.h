@@ -1,7 +1,8 @@
-// Sums along an axis: Sum, Mean, CumSum. Pages: 高阶API/归约操作/{Sum,Mean}接口, 高阶API/数学计算/CumSum接口.
+// Reductions along an axis: Sum, Mean, CumSum, and ReduceSum, ReduceMean, ReduceMax, ReduceMin of a matrix by pattern.
+// Pages: 高阶API/归约操作/*接口, 高阶API/数学计算/CumSum接口.
 #pragma once
 
-#include "steps.h"
+#include "rows.h"
 
 namespace AscendC {
 
@@ -19,6 +20,11 @@ struct CumSumConfig {
     bool isLastAxis = true, isReuseSource = false, outputLastRow = false;
     CumSumAlgorithm algorithm = CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE;
 };
+// Which axes of a matrix are reduced (R) and which stay (A).
+namespace Pattern::Reduce {
+struct AR { static constexpr bool last = true; };
+struct RA { static constexpr bool last = false; };
+}  // namespace Pattern::Reduce
 inline constexpr CumSumConfig defaultCumSumConfig = {true, false, false, CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};
 
 }  // namespace AscendC
@@ -86,6 +92,38 @@ template <typename T> void sum_columns(Scratch& scratch, const AscendC::LocalTen
     }
 }
 
+enum class Along { sum, mean, max, min };
+
+// dst = the fold of a [shape[0], shape[1]] matrix along its last or first axis. inner_pad: rows are padded to whole blocks.
+template <Along along, typename T>
+void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const uint32_t* shape, bool inner_pad, bool last_axis, Site site) {
+    static_assert(std::is_same_v<T, float>, "reductions by pattern: float only on this chip (see `toprope api ReduceSum`)");
+    const uint32_t rows = shape[0], n = shape[1], width = inner_pad ? (n + 7) / 8 * 8 : n;
+    if (self->type == CoreType::aic || rows == 0 || n == 0) return;
+    constexpr float flip = along == Along::min ? -1.f : 1.f;  // a minimum is the negated maximum of the negated values
+    if (!last_axis) {
+        const Steps<float> v{static_cast<int32_t>(n), site};
+        v.copy(dst, src);
+        for (uint32_t r = 1; r < rows; ++r) {
+            if constexpr (along == Along::max) v.max(dst, dst, src[r * width]);
+            else if constexpr (along == Along::min) v.min(dst, dst, src[r * width]);
+            else v.add(dst, dst, src[r * width]);
+        }
+        if constexpr (along == Along::mean) v.mul(dst, dst, 1.f / static_cast<float>(rows));
+        return;
+    }
+    const RowScratch s(scratch, rows, width, 1, along == Along::min ? 1 : 0, false, site);
+    for (uint32_t first = 0; s.rows > 0 && first < rows; first += s.rows) {
+        const Rows r{rows - first < s.rows ? rows - first : s.rows, width, site};
+        AscendC::LocalTensor<float> from = src[first * width];
+        if constexpr (along == Along::min) r.all().mul(s.data[0], from, flip), from = s.data[0];
+        r.template reduce<along == Along::max || along == Along::min ? Fold::MAX : Fold::SUM>(s.blocks[0], from, n, s.partial, s.packed);
+        if constexpr (along == Along::min) r.all(8).mul(s.blocks[0], s.blocks[0], flip);
+        if constexpr (along == Along::mean) r.all(8).mul(s.blocks[0], s.blocks[0], 1.f / static_cast<float>(n));
+        r.pack(dst[first], s.blocks[0], s.partial);
+    }
+}
+
 // Sums in float, so that half loses nothing on the way.
 template <typename T, typename F> void in_float(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t count, Site site, const F& sums) {
     if constexpr (std::is_same_v<T, float>) sums(dst, src);
@@ -145,5 +183,22 @@ namespace AscendC {
 TOPROPE_SUMS(, TOPROPE_REST_SCRATCH)
 TOPROPE_SUMS(TOPROPE_TMP_ARGUMENT, TOPROPE_TMP_SCRATCH)
 #undef TOPROPE_SUMS
+
+//: ReduceMean | the mean along the last (AR) or first (RA) axis of a matrix | float | A2 A3 | ReduceMean
+#define TOPROPE_REDUCE_BY_PATTERN(Name, along)                                                                                                       \
+    template <class T, class pattern, bool isReuseSource = false, std::enable_if_t<pattern::last || !pattern::last, int> = 0>                         \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t srcShape[],           \
+              bool srcInnerPad, toprope::Site site = toprope::Site::here()) {                                                                         \
+        toprope::reduce_matrix<toprope::Along::along>(toprope::Scratch(#Name, sharedTmpBuffer, site), dst, src, srcShape, srcInnerPad, pattern::last, site); \
+    }                                                                                                                                                 \
+    template <class T, class pattern, bool isReuseSource = false, std::enable_if_t<pattern::last || !pattern::last, int> = 0>                         \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t srcShape[], bool srcInnerPad, toprope::Site site = toprope::Site::here()) { \
+        toprope::reduce_matrix<toprope::Along::along>(toprope::Scratch(#Name, site), dst, src, srcShape, srcInnerPad, pattern::last, site);           \
+    }
+TOPROPE_REDUCE_BY_PATTERN(ReduceSum, sum)
+TOPROPE_REDUCE_BY_PATTERN(ReduceMean, mean)
+TOPROPE_REDUCE_BY_PATTERN(ReduceMax, max)
+TOPROPE_REDUCE_BY_PATTERN(ReduceMin, min)
+#undef TOPROPE_REDUCE_BY_PATTERN
 
 }  // namespace AscendC
