@@ -210,7 +210,7 @@ private:
     void multiply(const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<A>& a, const AscendC::LocalTensor<B>& b,
                   AscendC::MmadParams& p, bool with_bias, Site site) {
         if (with_bias) {
-            const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, p.n);
+            const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(p.n, 16)));
             AscendC::Mmad(c, a, b, table, p, site);
         } else {
             AscendC::Mmad(c, a, b, p, site);

@@ -9,8 +9,8 @@
 
 namespace toprope {
 
-inline constexpr Op kOpPost{"Matmul.post", Pipe::s, Kind::scalar, "matmul_post"};
-inline constexpr Op kOpTake{"Matmul.take", Pipe::s, Kind::scalar, "matmul_take"};
+inline constexpr Op kOpPost{"Matmul.post", Pipe::s, Kind::scalar, "scalar_store_gm"};
+inline constexpr Op kOpTake{"Matmul.take", Pipe::s, Kind::scalar, "scalar_load_gm"};
 
 struct Mailbox {
     static constexpr uint32_t kRing = 4;
