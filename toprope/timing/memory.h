@@ -29,6 +29,10 @@ public:
         const uint64_t end = address + bytes;
         while (address < end) {
             const uint64_t page_index = (address - begin_) / kPageBytes;
+            if (page_index >= pages_.size()) {  // outside every buffer: reported by the run, never cached
+                (write ? demand.hit : demand.miss) += static_cast<double>(end - address);
+                return;
+            }
             const uint64_t page_end = begin_ + (page_index + 1) * kPageBytes;
             const uint64_t upto = end < page_end ? end : page_end;
             touch(page_index, address - (page_end - kPageBytes), upto - (page_end - kPageBytes), write, bypass, demand);
@@ -112,6 +116,7 @@ struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false, tracked = false;
     double rate = 1, cold_rate = 0, latency = 0, row_cycles = 0;
+    double window = 0;                // bytes in flight while it streams
     double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
@@ -149,7 +154,7 @@ private:
 
 class Memory {
 public:
-    Memory(const Chip& chip, uint32_t cores) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), reading_(cores, 0) {}
+    Memory(const Chip& chip, uint32_t cores) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0) {}
 
     // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
     double begin(Transfer& t, const Access* accesses, unsigned count, bool bypass, double latency) {
@@ -171,9 +176,10 @@ public:
         t.counted = t.demand.miss > 0;
         double wait = latency;
         if (t.counted) {
-            if (reading_[t.core]++ == 0) ++from_hbm_;
-            // Every active core keeps about latency x rate bytes in flight; a new request waits behind them.
-            wait += chip_.miss_latency + (from_hbm_ - 1) * latency * t.rate / chip_.hbm_rate;
+            // A new request waits behind what the other cores have in flight.
+            t.window = latency * t.rate;
+            wait += chip_.miss_latency + (in_flight_ - flight(t)) / chip_.hbm_rate;
+            change_flight(t, t.demand.bytes);
         }
         return wait;
     }
@@ -198,7 +204,7 @@ public:
         return {std::max(served, t.write ? port : port - t.latency), std::max(served, port)};
     }
     void end(Transfer& t) {
-        if (t.counted && --reading_[t.core] == 0) --from_hbm_;
+        if (t.counted) change_flight(t, -t.demand.bytes);
         if (t.tracked) uses_.leave(t.demand.first);
         traffic.hbm_read += t.demand.miss;
         traffic.hbm_write += t.demand.evicted;
@@ -216,6 +222,13 @@ public:
 
 private:
     static constexpr double kWriteBuffer = 1 << 20;
+
+    double flight(const Transfer& t) const { return std::min(asked_[t.core], t.window); }
+    void change_flight(const Transfer& t, double bytes) {
+        in_flight_ -= flight(t);
+        asked_[t.core] += bytes;
+        in_flight_ += flight(t);
+    }
 
     void rows(Transfer& t, const Access* access, bool bypass) {
         const uint64_t outer = access->more() ? access[1].rows() : 1;
@@ -244,8 +257,8 @@ private:
     L2 l2_;
     Server hbm_, l2_read_, l2_write_;
     std::vector<Server> ports_;      // one port a core for both directions
-    std::vector<uint32_t> reading_;  // transfers from HBM that each core has under way
-    double from_hbm_ = 0;            // cores that have any
+    std::vector<double> asked_;  // bytes of misses that each core has asked for and not all received
+    double in_flight_ = 0;       // of all cores, each at most what one latency at its rate holds
     Uses uses_;
 };
 

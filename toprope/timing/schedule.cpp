@@ -132,11 +132,12 @@ private:
                     return;
                 }
                 issue(core, op.issue);
-                if (core.popped_at > core.now && core.queue_pipe == static_cast<int>(pipe)) core.now = core.popped_at;
+                const bool was_full = core.queue_pipe == static_cast<int>(pipe) && core.popped_at > core.now;
+                if (was_full) core.now = core.popped_at;
                 core.queue_pipe = -1;
                 target.queue.push_back({i, core.now});
                 start_[i] = core.now;
-                stall_[i] = kIssue;
+                stall_[i] = was_full ? kQueueFull : core.previous < 0 ? kLaunch : kIssue;
                 blocker_[i] = core.previous;
                 advance_pipe(c, pipe);
             } else if (!on_scalar(c, core, i, instr, op)) {
@@ -221,7 +222,7 @@ private:
         const Instr& instr = instrs_[i];
         const OpCost& op = ops_[instr.op];
         double start = next.ready;
-        Stall stall = kIssue;
+        auto stall = static_cast<Stall>(stall_[i]);
         int32_t blocker = blocker_[i];
         if (pipe.free_at > start) {
             start = pipe.free_at;
