@@ -200,14 +200,23 @@ private:
             if (footprint_of_[a] != Footprints::kNone) leave(core, pipe, in_.accesses[a], footprint_of_[a]);
     }
 
+    // The cube's loads take whole fractals; at a matrix's edge their last rows hold anything and reach nobody.
+    bool partly_written(const Core& core, uint32_t space, uint32_t footprint) {
+        const uint32_t* cells = footprints_.cells(footprint);
+        for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i)
+            if (shadow_.at(core.index, space, cells[i]).written) return true;
+        return false;
+    }
+
     void look(Core& core, uint32_t pipe, const Access& access, uint32_t footprint) {
         const uint32_t mode = access.mode(), space = access.space();
         const uint32_t* cells = footprints_.cells(footprint);
         const bool scalar_gm = space == kGm && cached_;
+        const bool partly = space == kL1 && (mode & kRead) && partly_written(core, space, footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
             if ((mode & kRead) && !cell.written) {
-                if (space != kGm || shadow_.poisoned(footprints_, footprint, cells[i]))
+                if (!partly && (space != kGm || shadow_.poisoned(footprints_, footprint, cells[i])))
                     causes_.add({kUninitialised, 0, core.index, core.index, core.next, core.next}, footprints_, footprint, cells[i]);
                 cell.written = true;  // one cause is enough: what is computed from it is not reported again
             }

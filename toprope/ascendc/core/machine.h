@@ -33,6 +33,7 @@ struct Core {
     uint8_t sub = 0;         // which AIV of that AI core
     CoreType type = CoreType::aiv;
     bool execute = true;     // false: record only, skip the arithmetic
+    bool finished = false;   // its kernel function has returned
     VectorState vector;
     AtomicOp atomic = AtomicOp::none;
     Dtype atomic_type = Dtype::none;

@@ -214,7 +214,7 @@ void fiber_main() {
     } catch (...) {
         report("kernel-exception", self->last_site, nullptr, "the kernel threw a C++ exception, which a device kernel cannot do");
     }
-    self->fiber->done = true;
+    self->fiber->done = self->finished = true;
     swapcontext(&self->fiber->context, &scheduler);
 }
 
