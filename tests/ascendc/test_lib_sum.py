@@ -13,7 +13,12 @@ from tests.ascendc.ub_kernel import FRAME, Oracle, call, mistakes, ub_kernel
 from toprope.kernel import KernelFile
 
 CPP = {np.float16: "half", np.float32: "float"}
-ORACLES: dict[str, Oracle] = {"Sum": lambda x: x.sum(-1), "Mean": lambda x: x.mean(-1), "CumSum": np.cumsum}
+ORACLES: dict[str, Oracle] = {
+    "ReduceMean": lambda x, axis: x.mean(axis),
+    "Sum": lambda x: x.sum(-1),
+    "Mean": lambda x: x.mean(-1),
+    "CumSum": np.cumsum,
+}
 
 
 def text() -> str:
@@ -41,6 +46,15 @@ def text() -> str:
             {**three, "l": c},
             f"{info} if (columns) CumSum<{c}, kColumns>(y, l, x, t, info); else CumSum<{c}, kLines>(y, l, x, info);",
             ["m", "k", "columns"],
+        )
+    patterned = "uint32_t shape[2] = {(uint32_t)m, (uint32_t)n};"
+    for name in ("Sum", "Mean", "Max", "Min"):
+        call_of = f"Reduce{name}<float, Pattern::Reduce::{{}}>"
+        out += ub_kernel(
+            f"run_Reduce{name}",
+            {"x": "float", "t": "uint8_t", "y": "float"},
+            f"{patterned} if (last) {call_of.format('AR')}(y, x, t, shape, true); else {call_of.format('RA')}(y, x, shape, true);",
+            ["m", "n", "last"],
         )
     return out
 
@@ -87,3 +101,17 @@ def test_running_sums(compiled: KernelFile, dtype: Any, columns: int) -> None:
     )
     if not columns:
         np.testing.assert_array_equal(last, y[-1])
+
+
+@pytest.mark.parametrize("name", ["Sum", "Mean", "Max", "Min"])
+@pytest.mark.parametrize("shape", [(5, 61), (13, 130), (2, 3000)])
+def test_reductions_by_pattern(compiled: KernelFile, name: str, shape: tuple[int, int]) -> None:
+    m, n = shape
+    width = -(-n // 8) * 8
+    x = np.random.default_rng(n).uniform(-1, 1, (m, width)).astype(np.float32)
+    for last in (0, 1):
+        y = np.zeros(-(-max(m, n) // 8) * 8, np.float32)
+        run = call(compiled, f"run_Reduce{name}", x, np.zeros(65536, np.uint8), y, m, n, last)
+        assert not mistakes(run)
+        expected = getattr(x[:, :n].astype(np.float64), name.lower())(axis=last)
+        np.testing.assert_allclose(y[: expected.size], expected, rtol=1e-5, atol=1e-5)

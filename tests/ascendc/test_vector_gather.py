@@ -35,7 +35,6 @@ ORACLES: dict[str, Oracle] = {
     "Gather": gathered,
     "Gatherb": lambda src, offsets: src.reshape(-1, 32 // src.itemsize)[offsets // 32].ravel(),
     "GatherMask": kept,
-    "Scatter": lambda src, offsets, size: np.put(out := np.zeros(size, src.dtype), offsets // src.itemsize, src) or out,
 }
 
 

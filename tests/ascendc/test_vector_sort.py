@@ -42,10 +42,6 @@ def sorted_groups(score: np.ndarray, index: np.ndarray, group: int = 32) -> np.n
 ORACLES: dict[str, Oracle] = {
     "Sort32": sorted_groups,
     "MrgSort": lambda score, index: sorted_groups(score, index, score.size),
-    "MrgSort4": lambda score: score[descending(score)],
-    "RpSort16": lambda score: score[descending(score)],
-    "ProposalConcat": lambda field: field,
-    "ProposalExtract": lambda field: field,
     "GetMrgSortResult": lambda queues: [len(q) for q in queues],
 }
 

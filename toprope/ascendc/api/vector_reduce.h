@@ -1,4 +1,4 @@
-// Reductions of the vector unit: per repeat, per 32-byte block, per pair, and over a whole tensor.
+// Reductions of the vector unit: per repeat, per 32-byte block and per pair.
 // Source of the rules: reference pages ReduceRepeat, ReduceDataBlock, ReducePairElem, ReduceSum, ReduceMax, ReduceMin (and the older names
 // WholeReduce*, BlockReduce*, PairReduceSum, RepeatReduceSum), GetReduceRepeatSumSpr, GetReduceRepeatMaxMinSpr.
 // Sums are binary trees of neighbours, rounded to the element type at every level, as the page describes. Two choices where the page is
@@ -20,30 +20,33 @@ inline constexpr Op kOpBlockReduceSum{"BlockReduceSum", Pipe::v, Kind::compute, 
 inline constexpr Op kOpBlockReduceMax{"BlockReduceMax", Pipe::v, Kind::compute, "vcgmax"};
 inline constexpr Op kOpBlockReduceMin{"BlockReduceMin", Pipe::v, Kind::compute, "vcgmin"};
 inline constexpr Op kOpPairReduceSum{"PairReduceSum", Pipe::v, Kind::compute, "vcpadd"};
-inline constexpr Op kOpReduceSum{"ReduceSum", Pipe::v, Kind::compute, "vcadd"};
-inline constexpr Op kOpReduceMax{"ReduceMax", Pipe::v, Kind::compute, "vcmax"};
-inline constexpr Op kOpReduceMin{"ReduceMin", Pipe::v, Kind::compute, "vcmin"};
-inline constexpr Op kOpGetAccVal{"GetAccVal", Pipe::s, Kind::scalar, "scalar"};
-inline constexpr Op kOpGetReduceMaxMinCount{"GetReduceMaxMinCount", Pipe::s, Kind::scalar, "scalar"};
 
 // Special registers (Core::registers) that the reductions leave behind: bits of the sum; bits of the best value and its index.
 inline constexpr int kSumRegister = 8, kBestValueRegister = 9, kBestIndexRegister = 10;
 
 using Fold = AscendC::ReduceType;
-template <typename T> inline constexpr bool kReducible = is_one_of<T, half, float>;
-template <typename T> using BitsOf = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
+template <typename T>
+inline constexpr bool kReducible = is_one_of<T, half, float>;
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
 
-template <Fold fold> float fold_identity() {
+template <Fold fold>
+float fold_identity() {
     return fold == Fold::SUM ? -0.0f : fold == Fold::MAX ? -__builtin_inff() : __builtin_inff();
 }
-template <Fold fold> inline float fold_two(float a, float b) {
-    if constexpr (fold == Fold::SUM) return a + b;
-    else if constexpr (fold == Fold::MAX) return (a > b) | (a != a) ? a : b;
-    else return (a < b) | (a != a) ? a : b;
+template <Fold fold>
+inline float fold_two(float a, float b) {
+    if constexpr (fold == Fold::SUM)
+        return a + b;
+    else if constexpr (fold == Fold::MAX)
+        return (a > b) | (a != a) ? a : b;
+    else
+        return (a < b) | (a != a) ? a : b;
 }
 
 // Rounds n float results to the element type.
-template <typename T> void round_lanes(float* v, uint32_t n) {
+template <typename T>
+void round_lanes(float* v, uint32_t n) {
     if constexpr (is_float16<T>) {
         uint16_t bits[128];
         float_to_half_n(bits, v, n);
@@ -58,7 +61,8 @@ inline Floats8 fold_eights(Floats8 a, Floats8 b) {
 }
 
 // `levels` rounds of v[i] = v[2i] op v[2i+1]; n lanes to begin with. The results are the first n >> levels lanes.
-template <typename T, Fold fold> void fold_levels(float* v, uint32_t n, uint32_t levels) {
+template <typename T, Fold fold>
+void fold_levels(float* v, uint32_t n, uint32_t levels) {
     for (; levels > 0; --levels) {
         n /= 2;
         if (fold == Fold::SUM && n >= 8)
@@ -75,12 +79,16 @@ template <typename T, Fold fold> void fold_levels(float* v, uint32_t n, uint32_t
     }
 }
 
-template <Fold fold> inline Floats8 extreme_eights(Floats8 a, Floats8 b) {
-    if constexpr (fold == Fold::MAX) return (a > b) | (a != a) ? a : b;
-    else return (a < b) | (a != a) ? a : b;
+template <Fold fold>
+inline Floats8 extreme_eights(Floats8 a, Floats8 b) {
+    if constexpr (fold == Fold::MAX)
+        return (a > b) | (a != a) ? a : b;
+    else
+        return (a < b) | (a != a) ? a : b;
 }
 // The extreme of n lanes (64 or 128), in any order.
-template <Fold fold> float extreme_of(const float* v, uint32_t n) {
+template <Fold fold>
+float extreme_of(const float* v, uint32_t n) {
     Floats8 best, next;
     std::memcpy(&best, v, sizeof best);
     for (uint32_t i = 8; i < n; i += 8) {
@@ -93,12 +101,15 @@ template <Fold fold> float extreme_of(const float* v, uint32_t n) {
 }
 
 // The lanes of one repeat in float; lanes that take no part hold the identity. Reads only active lanes.
-template <typename T> void load_repeat(float* v, const Operand<T>& s, const Lanes& l, uint32_t repeat, float identity) {
+template <typename T>
+void load_repeat(float* v, const Operand<T>& s, const Lanes& l, uint32_t repeat, float identity) {
     constexpr uint32_t kPer = Operand<T>::kPerBlock, kWidth = kRepeatBytes / sizeof(T);
     const uint32_t active = l.active_in(repeat);
-    if (s.block_stride == 1) load_lanes<T>(v, s.at(repeat, 0), active);
+    if (s.block_stride == 1)
+        load_lanes<T>(v, s.at(repeat, 0), active);
     else
-        for (uint32_t lane = 0; lane < active; lane += kPer) load_lanes<T>(v + lane, s.at(repeat, lane), active - lane < kPer ? active - lane : kPer);
+        for (uint32_t lane = 0; lane < active; lane += kPer)
+            load_lanes<T>(v + lane, s.at(repeat, lane), active - lane < kPer ? active - lane : kPer);
     for (uint32_t lane = active; lane < kWidth; ++lane) v[lane] = identity;
     if (l.bitmap)
         for (uint32_t lane = 0; lane < active; ++lane)
@@ -112,47 +123,64 @@ inline uint32_t first_lane(const float* v, float value, const Lanes& l, uint32_t
     return 0;
 }
 
-struct ReduceStrides { uint32_t dst_repeat, src_block, src_repeat; };
+struct ReduceStrides {
+    uint32_t dst_repeat, src_block, src_repeat;
+};
 
 // Bytes of one result and where value and index lie in it. Page ReduceRepeat, table 3.
-template <typename T> struct ResultForm {
+template <typename T>
+struct ResultForm {
     uint32_t bytes, value_at, index_at;
     static constexpr uint32_t kAbsent = ~0u;
     static ResultForm of(AscendC::ReduceOrder order) {
         switch (order) {
-            case AscendC::ReduceOrder::ORDER_VALUE_INDEX: return {2 * sizeof(T), 0, sizeof(T)};
-            case AscendC::ReduceOrder::ORDER_INDEX_VALUE: return {2 * sizeof(T), sizeof(T), 0};
-            case AscendC::ReduceOrder::ORDER_ONLY_VALUE: return {sizeof(T), 0, kAbsent};
-            default: return {4, kAbsent, 0};
+            case AscendC::ReduceOrder::ORDER_VALUE_INDEX:
+                return {2 * sizeof(T), 0, sizeof(T)};
+            case AscendC::ReduceOrder::ORDER_INDEX_VALUE:
+                return {2 * sizeof(T), sizeof(T), 0};
+            case AscendC::ReduceOrder::ORDER_ONLY_VALUE:
+                return {sizeof(T), 0, kAbsent};
+            default:
+                return {4, kAbsent, 0};
         }
     }
 };
 
-template <typename T> bool require_source(const Op& op, const AscendC::LocalTensor<T>& t, const Operand<T>& o, const Lanes& l, Site site) {
+template <typename T>
+bool require_source(const Op& op, const AscendC::LocalTensor<T>& t, const Operand<T>& o, const Lanes& l, Site site) {
     return require_vector_operand(op, "src", t, o, l, site);
 }
-template <typename T> bool require_ub(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, uint64_t span, uint32_t alignment, Site site) {
+template <typename T>
+bool require_ub(const Op& op, const char* role, const AscendC::LocalTensor<T>& t, uint64_t span, uint32_t alignment, Site site) {
     if (TOPROPE_UNLIKELY(t.space() != Space::ub)) {
-        report("wrong-position", site, &op, "%s: %s is in %s; vector instructions work on UB (VECIN, VECOUT, VECCALC)", op.name, role, kSpaceNames[static_cast<int>(t.space())]);
+        report("wrong-position", site, &op, "%s: %s is in %s; vector instructions work on UB (VECIN, VECOUT, VECCALC)", op.name, role,
+               kSpaceNames[static_cast<int>(t.space())]);
         return false;
     }
     return require_operand(op, role, t, span, alignment, site);
 }
 inline void touch_strided(Instr& instr, Mode mode, uint32_t address, uint32_t bytes, uint32_t rows, uint32_t stride_bytes) {
-    if (rows == 1 || bytes == stride_bytes) touch(instr, Space::ub, mode, address, uint64_t{bytes} * rows);
-    else touch(instr, Space::ub, mode, address, bytes, rows, stride_bytes);
+    if (rows == 1 || bytes == stride_bytes)
+        touch(instr, Space::ub, mode, address, uint64_t{bytes} * rows);
+    else
+        touch(instr, Space::ub, mode, address, bytes, rows, stride_bytes);
 }
-template <typename T> uint32_t vector_arg() { return static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(dtype_of<T>) << 8; }
+template <typename T>
+uint32_t vector_arg() {
+    return static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(dtype_of<T>) << 8;
+}
 
 // One result per repeat: a sum, or the extreme value and/or its lane.
 template <Fold fold, typename T>
-void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l, const ReduceStrides& st,
-                    AscendC::ReduceOrder order, Site site) {
+void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l,
+                    const ReduceStrides& st, AscendC::ReduceOrder order, Site site) {
     if (self->type == CoreType::aic || l.empty()) return;
     const Operand<T> s{src.host(), src.address(), st.src_block, st.src_repeat};
     const ResultForm<T> form = fold == Fold::SUM ? ResultForm<T>{sizeof(T), 0, ResultForm<T>::kAbsent} : ResultForm<T>::of(order);
     const uint32_t stride = st.dst_repeat * form.bytes;
-    if (!(require_ub(op, "dst", dst, uint64_t{l.repeats - 1} * stride + form.bytes, form.bytes, site) & require_source(op, src, s, l, site))) return;
+    if (!(require_ub(op, "dst", dst, uint64_t{l.repeats - 1} * stride + form.bytes, form.bytes, site) &
+          require_source(op, src, s, l, site)))
+        return;
     Instr& instr = record(op, site, l.repeats, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);
     touch_strided(instr, Mode::write, dst.address(), form.bytes, l.repeats, stride);
@@ -184,7 +212,8 @@ void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
 
 // One result per 32-byte block, eight per repeat, next to each other. A block without an active lane keeps its old result.
 template <Fold fold, typename T>
-void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l, const ReduceStrides& st, Site site) {
+void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l,
+                   const ReduceStrides& st, Site site) {
     if (self->type == CoreType::aic || l.empty()) return;
     constexpr uint32_t kPer = Operand<T>::kPerBlock, kLevels = sizeof(T) == 2 ? 4 : 3;
     const Operand<T> s{src.host(), src.address(), st.src_block, st.src_repeat};
@@ -197,7 +226,8 @@ void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascen
     const uint32_t stride = st.dst_repeat * 8 * sizeof(T), mask = written(0), last = written(l.repeats - 1);
     const auto end_of = [](uint32_t blocks) { return blocks ? 32 - static_cast<uint32_t>(__builtin_clz(blocks)) : 0; };
     uint64_t span = uint64_t{l.repeats - 1} * stride + end_of(last) * sizeof(T);
-    if (l.repeats > 1 && uint64_t{l.repeats - 2} * stride + end_of(mask) * sizeof(T) > span) span = uint64_t{l.repeats - 2} * stride + end_of(mask) * sizeof(T);
+    if (l.repeats > 1 && uint64_t{l.repeats - 2} * stride + end_of(mask) * sizeof(T) > span)
+        span = uint64_t{l.repeats - 2} * stride + end_of(mask) * sizeof(T);
     if (!(require_ub(op, "dst", dst, span, 8 * sizeof(T), site) & require_source(op, src, s, l, site))) return;
     Instr& instr = record(op, site, l.repeats, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);
@@ -219,7 +249,8 @@ void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascen
         fold_levels<T, fold>(v, kRepeatBytes / sizeof(T), kLevels);
         T* out = reinterpret_cast<T*>(dst.host() + uint64_t{r} * stride);
         const uint32_t blocks = r + 1 == l.repeats ? last : mask;
-        if (blocks == 0xff) store_lanes<T>(out, v, 8);
+        if (blocks == 0xff)
+            store_lanes<T>(out, v, 8);
         else
             for (uint32_t b = 0; b < 8; ++b)
                 if (blocks >> b & 1) store_lanes<T>(out + b, v + b, 1);
@@ -228,7 +259,8 @@ void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascen
 
 // One sum per two neighbours; 128 bytes per repeat. A pair without an active lane keeps its old result.
 template <typename T>
-void reduce_pairs(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l, const ReduceStrides& st, Site site) {
+void reduce_pairs(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l,
+                  const ReduceStrides& st, Site site) {
     if (self->type == CoreType::aic || l.empty()) return;
     const Operand<T> s{src.host(), src.address(), st.src_block, st.src_repeat};
     // The results as lanes of half the width: dst's repeat stride counts 128 bytes, that is four blocks.
@@ -252,145 +284,55 @@ void reduce_pairs(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascend
         load_repeat<T>(v, s, l, r, -0.0f);
         fold_levels<T, Fold::SUM>(v, kRepeatBytes / sizeof(T), 1);
         const uint32_t n = half_lanes.active_in(r);
-        if (!l.bitmap) store_lanes<T>(d.at(r, 0), v, n);
+        if (!l.bitmap)
+            store_lanes<T>(d.at(r, 0), v, n);
         else
             for (uint32_t i = 0; i < n; ++i)
                 if (half_lanes.bit(i)) store_lanes<T>(d.at(r, i), v + i, 1);
     }
 }
 
-// Orders two pipes inside a library function with an event id that nobody has set.
-inline void order_pipes(AscendC::HardEvent event, Site site) {
-    const uint8_t* flags = self->flag[static_cast<int>(event)];
-    int32_t id = self->pipe != nullptr ? AscendC::GetTPipePtr()->FetchEventID(event) : 0;
-    while (id < kEventIds - 1 && flags[id] != 0) ++id;
-    set_flag(event, id, site);
-    wait_flag(event, id, site);
-}
-
-template <typename T> T register_value(int which) {
-    T value;
-    std::memcpy(&value, &self->registers[which], sizeof(T));
-    return value;
-}
-
-// The count form of ReduceSum: the accumulator register collects the repeats in order, the scalar unit stores it.
-template <typename T>
-void reduce_sum_all(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l, Site site) {
-    if (self->type == CoreType::aic || l.empty()) return;
-    const Operand<T> s{src.host(), src.address(), 1, 8};
-    if (!(require_ub(kOpReduceSum, "dst", dst, sizeof(T), sizeof(T), site) & require_source(kOpReduceSum, src, s, l, site))) return;
-    Instr& instr = record(kOpReduceSum, site, l.repeats, vector_arg<T>());
-    touch_lanes(instr, Mode::read, s, l);
-    float sum = -0.0f;
-    for (uint32_t r = 0; self->execute && r < l.repeats; ++r) {
-        float v[kRepeatBytes / sizeof(T)];
-        load_repeat<T>(v, s, l, r, -0.0f);
-        fold_levels<T, Fold::SUM>(v, kRepeatBytes / sizeof(T), sizeof(T) == 2 ? 7 : 6);
-        sum = static_cast<float>(static_cast<T>(sum + v[0]));
-    }
-    const T typed = static_cast<T>(sum);
-    self->registers[kSumRegister] = 0;
-    std::memcpy(&self->registers[kSumRegister], &typed, sizeof(T));
-    order_pipes(AscendC::HardEvent::V_S, site);
-    dst.SetValue(0, typed, site);
-    order_pipes(AscendC::HardEvent::S_V, site);
-}
-
-// The mask forms of ReduceSum: repeats first, then repeats over the sums until one is left; the work tensor holds the sums in between.
-template <typename T>
-void reduce_sum_tree(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& work, Lanes l, uint32_t src_repeat, Site site) {
-    if (self->type == CoreType::aic || l.empty()) return;
-    AscendC::LocalTensor<T> from = src;
-    ReduceStrides st{1, 1, src_repeat};
-    while (true) {
-        const uint32_t sums = l.repeats;
-        reduce_repeats<Fold::SUM>(kOpReduceSum, sums == 1 ? dst : work, from, l, st, AscendC::ReduceOrder::ORDER_VALUE_INDEX, site);
-        pipe_barrier(Pipe::v, site);
-        if (sums == 1) return;
-        from = work;
-        l = count_lanes(lane_width(sizeof(T)), sums);
-        st.src_repeat = 8;
-    }
-}
-
-// The lanes of an array of (value, index) pairs that hold values.
-template <typename T> Lanes value_lanes(uint32_t pairs) {
-    Lanes l = count_lanes(lane_width(sizeof(T)), uint64_t{pairs} * 2 - 1);
-    l.bitmap = true;
-    l.bits[0] = l.bits[1] = 0x5555555555555555ull;
-    return l;
-}
-
-// ReduceMax and ReduceMin: pairs per repeat into the work tensor, pairs of pairs behind them, until one is left. Indices inside a repeat are
-// turned into the index in the whole tensor by the scalar unit, from the last round back to the first.
-template <Fold fold, typename T>
-void reduce_extreme(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& work, const Lanes& first,
-                    uint32_t src_repeat, bool with_index, Site site) {
-    using AscendC::ReduceOrder;
-    if (self->type == CoreType::aic || first.empty()) return;
-    if (first.repeats == 1)
-        return reduce_repeats<fold>(op, dst, src, first, {1, 1, src_repeat}, with_index ? ReduceOrder::ORDER_VALUE_INDEX : ReduceOrder::ORDER_ONLY_VALUE, site);
-    constexpr uint32_t kPer = kBlockBytes / sizeof(T), kWidth = kRepeatBytes / sizeof(T);
-    uint32_t at[8] = {0}, round = 0, pairs = first.repeats;  // where each round's pairs begin in the work tensor
-    reduce_repeats<fold>(op, work, src, first, {1, 1, src_repeat}, ReduceOrder::ORDER_VALUE_INDEX, site);
-    while (pairs > 1) {
-        pipe_barrier(Pipe::v, site);
-        const Lanes l = value_lanes<T>(pairs);
-        const bool last = l.repeats == 1;
-        const AscendC::LocalTensor<T> from = work[at[round]];
-        if (last && !with_index) return reduce_repeats<fold>(op, dst, from, l, {1, 1, 8}, ReduceOrder::ORDER_ONLY_VALUE, site);
-        at[round + 1] = with_index ? at[round] + (pairs * 2 + kPer - 1) / kPer * kPer : 0;
-        ++round;
-        reduce_repeats<fold>(op, work[at[round]], from, l, {1, 1, 8}, ReduceOrder::ORDER_VALUE_INDEX, site);
-        pairs = l.repeats;
-    }
-    order_pipes(AscendC::HardEvent::V_S, site);
-    const T value = work.GetValue(at[round], site);
-    uint32_t pair = 0;
-    for (uint32_t r = round + 1; r-- > 0;) {
-        const uint32_t inside = __builtin_bit_cast(BitsOf<T>, work.GetValue(at[r] + 2 * pair + 1, site));
-        const uint32_t element = pair * kWidth + inside;
-        pair = r > 0 ? element / 2 : element;
-        if (!self->execute) pair = 0;
-    }
-    dst.SetValue(0, value, site);
-    dst.SetValue(1, __builtin_bit_cast(T, static_cast<BitsOf<T>>(pair)), site);
-    order_pipes(AscendC::HardEvent::S_V, site);
-}
-
 // A mask argument is a number of lanes or an array of two 64-bit words; template parameter M takes both.
-template <bool set, typename M> void choose_mask(const M& mask) {
-    if constexpr (!set) return;
-    else if constexpr (std::is_arithmetic_v<M> || std::is_enum_v<M>) set_contiguous_mask(static_cast<uint64_t>(mask));
-    else set_bit_mask(mask[1], mask[0]);
+template <bool set, typename M>
+void choose_mask(const M& mask) {
+    if constexpr (!set)
+        return;
+    else if constexpr (std::is_arithmetic_v<M> || std::is_enum_v<M>)
+        set_contiguous_mask(static_cast<uint64_t>(mask));
+    else
+        set_bit_mask(mask[1], mask[0]);
 }
 
 }  // namespace toprope
 
-#define TOPROPE_REDUCE_DTYPES(Name) static_assert(toprope::kReducible<T>, #Name ": this chip reduces half and float only (see `toprope api " #Name "`)")
+#define TOPROPE_REDUCE_DTYPES(Name) \
+    static_assert(toprope::kReducible<T>, #Name ": this chip reduces half and float only (see `toprope api " #Name "`)")
 #define TOPROPE_REPEAT_LANES toprope::mask_lanes(toprope::lane_width(sizeof(T)), static_cast<uint32_t>(repeatTime))
-#define TOPROPE_REDUCE_STRIDES {static_cast<uint32_t>(dstRepStride), static_cast<uint32_t>(srcBlkStride), static_cast<uint32_t>(srcRepStride)}
+#define TOPROPE_REDUCE_STRIDES \
+    {static_cast<uint32_t>(dstRepStride), static_cast<uint32_t>(srcBlkStride), static_cast<uint32_t>(srcRepStride)}
 
 namespace AscendC {
 
 //: WholeReduceSum | one sum per repeat | half float | A2 A3 310P | ReduceRepeat
 template <typename T, bool isSetMask = true, typename M>
-void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
-                    const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
+void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const M& mask, const int32_t repeatTime,
+                    const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,
+                    toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(WholeReduceSum);
     toprope::choose_mask<isSetMask>(mask);
-    toprope::reduce_repeats<ReduceType::SUM>(toprope::kOpWholeReduceSum, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, ReduceOrder::ORDER_ONLY_VALUE, site);
+    toprope::reduce_repeats<ReduceType::SUM>(toprope::kOpWholeReduceSum, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES,
+                                             ReduceOrder::ORDER_ONLY_VALUE, site);
 }
 
-#define TOPROPE_WHOLE_EXTREME(Name, fold)                                                                                                              \
-    template <typename T, bool isSetMask = true, typename M>                                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride,               \
-              const int32_t srcBlkStride, const int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                              \
-              toprope::Site site = toprope::Site::here()) {                                                                                            \
-        TOPROPE_REDUCE_DTYPES(Name);                                                                                                                   \
-        toprope::choose_mask<isSetMask>(mask);                                                                                                         \
-        toprope::reduce_repeats<ReduceType::fold>(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, order, site);             \
+#define TOPROPE_WHOLE_EXTREME(Name, fold)                                                                                                \
+    template <typename T, bool isSetMask = true, typename M>                                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride, \
+              const int32_t srcBlkStride, const int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                \
+              toprope::Site site = toprope::Site::here()) {                                                                              \
+        TOPROPE_REDUCE_DTYPES(Name);                                                                                                     \
+        toprope::choose_mask<isSetMask>(mask);                                                                                           \
+        toprope::reduce_repeats<ReduceType::fold>(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, order,     \
+                                                  site);                                                                                 \
     }
 //: WholeReduceMax | the largest element of each repeat and its index in the repeat | half float | A2 A3 310P | ReduceRepeat
 TOPROPE_WHOLE_EXTREME(WholeReduceMax, MAX)
@@ -400,18 +342,19 @@ TOPROPE_WHOLE_EXTREME(WholeReduceMin, MIN)
 
 //: RepeatReduceSum | one sum per repeat (older argument order) | half float | A2 A3 310P | ReduceRepeat
 template <typename T, bool isSetMask = true, typename M>
-void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const M& mask, [[maybe_unused]] const int32_t dstBlkStride,
-                     const int32_t srcBlkStride, const int32_t dstRepStride, const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
+void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const M& mask,
+                     [[maybe_unused]] const int32_t dstBlkStride, const int32_t srcBlkStride, const int32_t dstRepStride,
+                     const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
     WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, site);
 }
 
-#define TOPROPE_BLOCK_REDUCE(Name, call)                                                                                                               \
-    template <typename T, bool isSetMask = true, typename M>                                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const M& mask, const int32_t dstRepStride,               \
-              const int32_t srcBlkStride, const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {                                     \
-        TOPROPE_REDUCE_DTYPES(Name);                                                                                                                   \
-        toprope::choose_mask<isSetMask>(mask);                                                                                                         \
-        toprope::call(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, site);                                                \
+#define TOPROPE_BLOCK_REDUCE(Name, call)                                                                                                 \
+    template <typename T, bool isSetMask = true, typename M>                                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const M& mask, const int32_t dstRepStride, \
+              const int32_t srcBlkStride, const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {                      \
+        TOPROPE_REDUCE_DTYPES(Name);                                                                                                     \
+        toprope::choose_mask<isSetMask>(mask);                                                                                           \
+        toprope::call(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, site);                                 \
     }
 //: BlockReduceSum | one sum per 32-byte block | half float | A2 A3 310P | ReduceDataBlock
 TOPROPE_BLOCK_REDUCE(BlockReduceSum, reduce_blocks<ReduceType::SUM>)
@@ -425,93 +368,39 @@ TOPROPE_BLOCK_REDUCE(PairReduceSum, reduce_pairs)
 
 //: ReduceRepeat | one sum, maximum or minimum per repeat, chosen by the first template argument | half float | A2 A3 310P | ReduceRepeat
 template <ReduceType reduceType, typename T, typename U, bool isSetMask = true, typename M>
-void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
-                  const int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, toprope::Site site = toprope::Site::here()) {
+void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride,
+                  const int32_t srcBlkStride, const int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,
+                  toprope::Site site = toprope::Site::here()) {
     static_assert(std::is_same_v<T, U>, "ReduceRepeat: this chip needs dst and src of one element type");
-    if constexpr (reduceType == ReduceType::SUM) WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, site);
-    else if constexpr (reduceType == ReduceType::MAX) WholeReduceMax<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, order, site);
-    else WholeReduceMin<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, order, site);
+    if constexpr (reduceType == ReduceType::SUM)
+        WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, site);
+    else if constexpr (reduceType == ReduceType::MAX)
+        WholeReduceMax<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, order, site);
+    else
+        WholeReduceMin<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, order, site);
 }
 
 //: ReduceDataBlock | one sum, maximum or minimum per 32-byte block, chosen by the first template argument | half float | A2 A3 310P | ReduceDataBlock
 template <ReduceType reduceType, typename T, typename U, bool isSetMask = true, typename M>
-void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
-                     const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
+void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime,
+                     const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,
+                     toprope::Site site = toprope::Site::here()) {
     static_assert(std::is_same_v<T, U>, "ReduceDataBlock: this chip needs dst and src of one element type");
-    if constexpr (reduceType == ReduceType::SUM) BlockReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
-    else if constexpr (reduceType == ReduceType::MAX) BlockReduceMax<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
-    else BlockReduceMin<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
+    if constexpr (reduceType == ReduceType::SUM)
+        BlockReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
+    else if constexpr (reduceType == ReduceType::MAX)
+        BlockReduceMax<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
+    else
+        BlockReduceMin<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
 }
 
 //: ReducePairElem | sums of neighbours, two by two | half float | A2 A3 310P | ReducePairElem
 template <ReduceType reduceType, typename T, typename U, bool isSetMask = true, typename M>
-void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
-                    const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
+void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, const M& mask, const int32_t repeatTime,
+                    const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,
+                    toprope::Site site = toprope::Site::here()) {
     static_assert(reduceType == ReduceType::SUM && std::is_same_v<T, U>, "ReducePairElem: this chip adds pairs of one element type only");
     PairReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride, site);
 }
-
-//: ReduceSum | the sum of all elements | half float | A2 A3 310P | ReduceSum
-template <typename T, bool isSetMask = true>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, [[maybe_unused]] const LocalTensor<T>& sharedTmpBuffer, const int32_t count,
-               toprope::Site site = toprope::Site::here()) {
-    TOPROPE_REDUCE_DTYPES(ReduceSum);
-    using namespace toprope;
-    const Lanes lanes = isSetMask ? count_lanes(lane_width(sizeof(T)), static_cast<uint32_t>(count)) : mask_lanes(lane_width(sizeof(T)), 1);
-    if constexpr (__NPU_ARCH__ == 2201) reduce_sum_all(dst, src, lanes, site);
-    else reduce_sum_tree(dst, src, sharedTmpBuffer, lanes, 8, site);
-}
-template <typename T, typename M>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const M& mask, const int32_t repeatTime, const int32_t srcRepStride,
-               toprope::Site site = toprope::Site::here()) {
-    TOPROPE_REDUCE_DTYPES(ReduceSum);
-    toprope::choose_mask<true>(mask);
-    toprope::reduce_sum_tree(dst, src, sharedTmpBuffer, TOPROPE_REPEAT_LANES, static_cast<uint32_t>(srcRepStride), site);
-}
-
-#define TOPROPE_REDUCE_EXTREME(Name, fold)                                                                                                             \
-    template <typename T>                                                                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const int32_t count, bool calIndex = false, \
-              toprope::Site site = toprope::Site::here()) {                                                                                            \
-        TOPROPE_REDUCE_DTYPES(Name);                                                                                                                   \
-        const toprope::Lanes lanes = toprope::count_lanes(toprope::lane_width(sizeof(T)), static_cast<uint32_t>(count));                               \
-        toprope::reduce_extreme<ReduceType::fold>(toprope::kOp##Name, dst, src, sharedTmpBuffer, lanes, 8, calIndex, site);                            \
-    }                                                                                                                                                  \
-    template <typename T, typename M>                                                                                                                  \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const M& mask, const int32_t repeatTime,    \
-              const int32_t srcRepStride, bool calIndex = false, toprope::Site site = toprope::Site::here()) {                                         \
-        TOPROPE_REDUCE_DTYPES(Name);                                                                                                                   \
-        toprope::choose_mask<true>(mask);                                                                                                              \
-        toprope::reduce_extreme<ReduceType::fold>(toprope::kOp##Name, dst, src, sharedTmpBuffer, TOPROPE_REPEAT_LANES, static_cast<uint32_t>(srcRepStride), calIndex, site); \
-    }
-//: ReduceMax | the largest of all elements, with its index if calIndex | half float | A2 A3 310P | ReduceMax
-TOPROPE_REDUCE_EXTREME(ReduceMax, MAX)
-//: ReduceMin | the smallest of all elements, with its index if calIndex | half float | A2 A3 310P | ReduceMin
-TOPROPE_REDUCE_EXTREME(ReduceMin, MIN)
-#undef TOPROPE_REDUCE_EXTREME
-
-//: GetReduceRepeatSumSpr | the result of the last count-form ReduceSum | half float | A2 A3 | GetReduceRepeatSumSpr(ISASI)
-template <typename T> T GetReduceRepeatSumSpr(toprope::Site site = toprope::Site::here()) {
-    TOPROPE_REDUCE_DTYPES(GetReduceRepeatSumSpr);
-    toprope::record(toprope::kOpGetAccVal, site, 1, toprope::vector_arg<T>());
-    return toprope::register_value<T>(toprope::kSumRegister);
-}
-//: GetAccVal | older name of GetReduceRepeatSumSpr | half float | A2 A3 | GetReduceRepeatSumSpr(ISASI)
-template <typename T> T GetAccVal(toprope::Site site = toprope::Site::here()) { return GetReduceRepeatSumSpr<T>(site); }
-
-//: GetReduceRepeatMaxMinSpr | the extreme value (and its index, as bits of T) over all repeats of the last reduction | half float | A2 A3 310P | GetReduceRepeatMaxMinSpr(ISASI)
-template <typename T> void GetReduceRepeatMaxMinSpr(T& maxMinValue, T& maxMinIndex, toprope::Site site = toprope::Site::here()) {
-    TOPROPE_REDUCE_DTYPES(GetReduceRepeatMaxMinSpr);
-    toprope::record(toprope::kOpGetReduceMaxMinCount, site, 1, toprope::vector_arg<T>());
-    maxMinValue = toprope::register_value<T>(toprope::kBestValueRegister);
-    maxMinIndex = toprope::register_value<T>(toprope::kBestIndexRegister);
-}
-template <typename T> void GetReduceRepeatMaxMinSpr(T& maxMinValue, toprope::Site site = toprope::Site::here()) {
-    T index;
-    GetReduceRepeatMaxMinSpr(maxMinValue, index, site);
-}
-//: GetReduceMaxMinCount | older name of GetReduceRepeatMaxMinSpr | half float | A2 A3 310P | GetReduceRepeatMaxMinSpr(ISASI)
-template <typename T> void GetReduceMaxMinCount(T& maxMinValue, T& maxMinIndex, toprope::Site site = toprope::Site::here()) { GetReduceRepeatMaxMinSpr(maxMinValue, maxMinIndex, site); }
-template <typename T> void GetReduceMaxMinCount(T& maxMinValue, toprope::Site site = toprope::Site::here()) { GetReduceRepeatMaxMinSpr(maxMinValue, site); }
 
 }  // namespace AscendC

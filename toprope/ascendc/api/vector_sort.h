@@ -1,15 +1,18 @@
 // Sorting by score: groups of 32 (or 16 region proposals on 310P) and merges of up to four sorted queues.
-// Source of the rules: reference pages Sort32, MrgSort, MrgSort4, GetMrgSortResult, RpSort16, ProposalConcat, ProposalExtract; NaN comes first (page TopK).
+// Source of the rules: reference pages Sort32, MrgSort, MrgSort4, GetMrgSortResult, RpSort16, ProposalConcat, ProposalExtract; NaN comes
+// first (page TopK).
 #pragma once
 
 #include "vector_reduce.h"
 
 namespace AscendC {
 
-template <typename T> struct MrgSortSrcList {
+template <typename T>
+struct MrgSortSrcList {
     LocalTensor<T> src1, src2, src3, src4;
     MrgSortSrcList() = default;
-    MrgSortSrcList(const LocalTensor<T>& a, const LocalTensor<T>& b, const LocalTensor<T>& c, const LocalTensor<T>& d) : src1(a), src2(b), src3(c), src4(d) {}
+    MrgSortSrcList(const LocalTensor<T>& a, const LocalTensor<T>& b, const LocalTensor<T>& c, const LocalTensor<T>& d)
+        : src1(a), src2(b), src3(c), src4(d) {}
 };
 
 struct MrgSort4Info {
@@ -17,7 +20,8 @@ struct MrgSort4Info {
     bool ifExhaustedSuspension = false;
     uint16_t validBit = 0, repeatTimes = 1;
     MrgSort4Info() = default;
-    MrgSort4Info(const uint16_t lengths[4], bool exhausted, uint16_t valid, uint16_t repeats) : ifExhaustedSuspension(exhausted), validBit(valid), repeatTimes(repeats) {
+    MrgSort4Info(const uint16_t lengths[4], bool exhausted, uint16_t valid, uint16_t repeats)
+        : ifExhaustedSuspension(exhausted), validBit(valid), repeatTimes(repeats) {
         for (int i = 0; i < 4; ++i) elementLengths[i] = lengths[i];
     }
 };
@@ -33,20 +37,26 @@ inline constexpr Op kOpProposalConcat{"ProposalConcat", Pipe::v, Kind::compute, 
 inline constexpr Op kOpProposalExtract{"ProposalExtract", Pipe::v, Kind::compute, "vextract"};
 inline constexpr Op kOpGetMrgSortResult{"GetMrgSortResult", Pipe::s, Kind::scalar, "scalar"};
 
-inline constexpr int kMergedRegister = 11;          // four 16-bit counts of the last merge
+inline constexpr int kMergedRegister = 11;  // four 16-bit counts of the last merge
 inline constexpr uint32_t kMaxQueueLength = 4095;
 
-template <typename T> inline constexpr bool kSortable = is_one_of<T, half, float>;
+template <typename T>
+inline constexpr bool kSortable = is_one_of<T, half, float>;
 
 // Larger scores first; NaN before everything.
 inline bool goes_before(float a, float b) { return a > b || (a != a && b == b); }
 
-// How entries lie in memory: their size and where the score is. Sort32 entries are (score, index) in 8 bytes; region proposals have 8 elements, the fifth is the score.
-struct EntryForm { uint32_t bytes, score_at; };
+// How entries lie in memory: their size and where the score is. Sort32 entries are (score, index) in 8 bytes; region proposals have 8
+// elements, the fifth is the score.
+struct EntryForm {
+    uint32_t bytes, score_at;
+};
 inline constexpr EntryForm kScoreIndex{8, 0};
-template <typename T> inline constexpr EntryForm kProposal{8 * sizeof(T), 4 * sizeof(T)};
+template <typename T>
+inline constexpr EntryForm kProposal{8 * sizeof(T), 4 * sizeof(T)};
 
-template <typename T> float score_of(const uint8_t* entry, EntryForm form) {
+template <typename T>
+float score_of(const uint8_t* entry, EntryForm form) {
     T score;
     std::memcpy(&score, entry + form.score_at, sizeof(T));
     return static_cast<float>(score);
@@ -62,10 +72,12 @@ inline void rank_scores(const float* score, uint8_t* order, uint32_t n) {
 }
 
 template <typename T>
-void sort_groups_of_32(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& score, const AscendC::LocalTensor<uint32_t>& index, uint32_t repeats, Site site) {
+void sort_groups_of_32(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& score,
+                       const AscendC::LocalTensor<uint32_t>& index, uint32_t repeats, Site site) {
     if (self->type == CoreType::aic || repeats == 0) return;
     const uint64_t n = uint64_t{repeats} * 32;
-    if (!(require_ub(kOpSort32, "dst", dst, n * 8, kBlockBytes, site) & require_ub(kOpSort32, "src0", score, n * sizeof(T), kBlockBytes, site) &
+    if (!(require_ub(kOpSort32, "dst", dst, n * 8, kBlockBytes, site) &
+          require_ub(kOpSort32, "src0", score, n * sizeof(T), kBlockBytes, site) &
           require_ub(kOpSort32, "src1", index, n * 4, kBlockBytes, site)))
         return;
     Instr& instr = record(kOpSort32, site, repeats, vector_arg<T>());
@@ -86,11 +98,13 @@ void sort_groups_of_32(const AscendC::LocalTensor<T>& dst, const AscendC::LocalT
     }
 }
 
-template <typename T> void sort_proposals(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats, Site site) {
+template <typename T>
+void sort_proposals(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats, Site site) {
     if (self->type == CoreType::aic || repeats == 0) return;
     constexpr EntryForm form = kProposal<T>;
     const uint64_t bytes = uint64_t{repeats} * 16 * form.bytes;
-    if (!(require_ub(kOpRpSort16, "dst", dst, bytes, kBlockBytes, site) & require_ub(kOpRpSort16, "src", src, bytes, kBlockBytes, site))) return;
+    if (!(require_ub(kOpRpSort16, "dst", dst, bytes, kBlockBytes, site) & require_ub(kOpRpSort16, "src", src, bytes, kBlockBytes, site)))
+        return;
     Instr& instr = record(kOpRpSort16, site, repeats, vector_arg<T>());
     touch(instr, Space::ub, Mode::read, src.address(), bytes);
     touch(instr, Space::ub, Mode::write, dst.address(), bytes);
@@ -106,7 +120,8 @@ template <typename T> void sort_proposals(const AscendC::LocalTensor<T>& dst, co
 
 // Merges the first `queues` of the four; returns how many entries were written and, in taken, how many of each queue.
 template <typename T>
-uint32_t merge_queues(uint8_t* out, const uint8_t* const* in, const uint16_t* lengths, uint32_t queues, bool stop_at_end, EntryForm form, uint16_t* taken) {
+uint32_t merge_queues(uint8_t* out, const uint8_t* const* in, const uint16_t* lengths, uint32_t queues, bool stop_at_end, EntryForm form,
+                      uint16_t* taken) {
     float head[4];
     uint32_t written = 0;
     for (uint32_t q = 0; q < queues; ++q) {
@@ -120,38 +135,50 @@ uint32_t merge_queues(uint8_t* out, const uint8_t* const* in, const uint16_t* le
             if (taken[q] < lengths[q] && (best == queues || goes_before(head[q], head[best]))) best = q;
         if (best == queues) return written;
         std::memcpy(out + uint64_t{written++} * form.bytes, in[best] + uint64_t{taken[best]++} * form.bytes, form.bytes);
-        if (taken[best] < lengths[best]) head[best] = score_of<T>(in[best] + uint64_t{taken[best]} * form.bytes, form);
-        else if (stop_at_end) return written;
+        if (taken[best] < lengths[best])
+            head[best] = score_of<T>(in[best] + uint64_t{taken[best]} * form.bytes, form);
+        else if (stop_at_end)
+            return written;
     }
 }
 
 inline uint32_t queue_count(uint16_t valid_bits) { return valid_bits == 15 ? 4 : valid_bits == 7 ? 3 : valid_bits == 3 ? 2 : 0; }
 
 // Repeats need four queues of one length, one behind the other, that are merged to the end.
-template <typename T> bool may_repeat(const AscendC::MrgSortSrcList<T>& src, const AscendC::MrgSort4Info& p, EntryForm form) {
+template <typename T>
+bool may_repeat(const AscendC::MrgSortSrcList<T>& src, const AscendC::MrgSort4Info& p, EntryForm form) {
     const uint32_t step = p.elementLengths[0] * form.bytes;
     for (int q = 1; q < 4; ++q)
         if (p.elementLengths[q] != p.elementLengths[0]) return false;
-    return p.validBit == 15 && !p.ifExhaustedSuspension && src.src2.address() == src.src1.address() + step && src.src3.address() == src.src1.address() + 2 * step &&
-           src.src4.address() == src.src1.address() + 3 * step;
+    return p.validBit == 15 && !p.ifExhaustedSuspension && src.src2.address() == src.src1.address() + step &&
+           src.src3.address() == src.src1.address() + 2 * step && src.src4.address() == src.src1.address() + 3 * step;
 }
 
-template <typename T> void merge_sorted(const AscendC::LocalTensor<T>& dst, const AscendC::MrgSortSrcList<T>& src, const AscendC::MrgSort4Info& p, EntryForm form, Site site) {
+template <typename T>
+void merge_sorted(const AscendC::LocalTensor<T>& dst, const AscendC::MrgSortSrcList<T>& src, const AscendC::MrgSort4Info& p, EntryForm form,
+                  Site site) {
     if (self->type == CoreType::aic || p.repeatTimes == 0) return;
     const Op& op = kOpMrgSort;
     const uint32_t queues = queue_count(p.validBit);
-    if (queues == 0) return report("mrgsort-valid-bits", site, &op, "MrgSort: validBit is %u; it must be 3, 7 or 15 for two, three or four queues", p.validBit);
+    if (queues == 0)
+        return report("mrgsort-valid-bits", site, &op, "MrgSort: validBit is %u; it must be 3, 7 or 15 for two, three or four queues",
+                      p.validBit);
     const bool repeatable = p.repeatTimes > 1 && may_repeat(src, p, form);
     if (p.repeatTimes > 1 && !repeatable)
-        warn("mrgsort-repeat-ignored", site, &op, "MrgSort: repeatTimes %u needs four queues of equal length, one behind the other, validBit 15 and no suspension; one round is done", p.repeatTimes);
+        warn("mrgsort-repeat-ignored", site, &op,
+             "MrgSort: repeatTimes %u needs four queues of equal length, one behind the other, validBit 15 and no suspension; one round is "
+             "done",
+             p.repeatTimes);
     const uint32_t repeats = repeatable ? p.repeatTimes : 1;
     const AscendC::LocalTensor<T>* tensors[4] = {&src.src1, &src.src2, &src.src3, &src.src4};
     uint64_t total = 0;
     bool fits = true;
     for (uint32_t q = 0; q < queues; ++q) {
         if (p.elementLengths[q] > kMaxQueueLength)
-            return report("mrgsort-queue-too-long", site, &op, "MrgSort: queue %u has %u entries; the instruction counts up to %u", q + 1, p.elementLengths[q], kMaxQueueLength);
-        const uint64_t span = repeatable && q == 0 ? uint64_t{repeats} * 4 * p.elementLengths[0] * form.bytes : uint64_t{p.elementLengths[q]} * form.bytes;
+            return report("mrgsort-queue-too-long", site, &op, "MrgSort: queue %u has %u entries; the instruction counts up to %u", q + 1,
+                          p.elementLengths[q], kMaxQueueLength);
+        const uint64_t span =
+            repeatable && q == 0 ? uint64_t{repeats} * 4 * p.elementLengths[0] * form.bytes : uint64_t{p.elementLengths[q]} * form.bytes;
         fits &= require_ub(op, "src", *tensors[q], span, 8, site);
         total += p.elementLengths[q];
     }
@@ -162,64 +189,82 @@ template <typename T> void merge_sorted(const AscendC::LocalTensor<T>& dst, cons
     for (uint32_t r = 0; self->execute && r < repeats; ++r) {
         const uint8_t* in[4];
         for (uint32_t q = 0; q < queues; ++q) in[q] = tensors[q]->host() + uint64_t{r} * total * form.bytes;
-        const uint32_t n = merge_queues<T>(dst.host() + uint64_t{r} * total * form.bytes, in, p.elementLengths, queues, p.ifExhaustedSuspension, form, taken);
+        const uint32_t n = merge_queues<T>(dst.host() + uint64_t{r} * total * form.bytes, in, p.elementLengths, queues,
+                                           p.ifExhaustedSuspension, form, taken);
         if (p.ifExhaustedSuspension) written = n;
     }
     Instr& instr = record(op, site, static_cast<uint32_t>((written + 31) / 32), vector_arg<T>());
     for (uint32_t q = 0; q < queues; ++q)
-        if (p.elementLengths[q] > 0) touch(instr, Space::ub, Mode::read, tensors[q]->address(), uint64_t{p.elementLengths[q]} * form.bytes, repeats, static_cast<int64_t>(total * form.bytes));
+        if (p.elementLengths[q] > 0)
+            touch(instr, Space::ub, Mode::read, tensors[q]->address(), uint64_t{p.elementLengths[q]} * form.bytes, repeats,
+                  static_cast<int64_t>(total * form.bytes));
     if (written > 0) touch(instr, Space::ub, Mode::write, dst.address(), written * form.bytes);
     std::memcpy(&self->registers[kMergedRegister], taken, sizeof taken);
 }
 
 // One element of each of 16 proposals per repeat, into (in = true) or out of field `field`.
-template <bool in, typename T> void move_proposal_field(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats, uint32_t field, Site site) {
+template <bool in, typename T>
+void move_proposal_field(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t repeats,
+                         uint32_t field, Site site) {
     if (self->type == CoreType::aic || repeats == 0) return;
     if (field > 5) return report("proposal-field", site, &op, "%s: modeNumber %u; fields go from 0 (x1) to 5 (label)", op.name, field);
     const uint32_t n = repeats * 16;
     const AscendC::LocalTensor<T>&packed = in ? src : dst, &proposals = in ? dst : src;
-    if (!(require_ub(op, in ? "src" : "dst", packed, n * sizeof(T), kBlockBytes, site) & require_ub(op, in ? "dst" : "src", proposals, uint64_t{n} * 8 * sizeof(T), kBlockBytes, site))) return;
+    if (!(require_ub(op, in ? "src" : "dst", packed, n * sizeof(T), kBlockBytes, site) &
+          require_ub(op, in ? "dst" : "src", proposals, uint64_t{n} * 8 * sizeof(T), kBlockBytes, site)))
+        return;
     Instr& instr = record(op, site, repeats, vector_arg<T>());
     touch(instr, Space::ub, in ? Mode::read : Mode::write, packed.address(), n * sizeof(T));
     touch(instr, Space::ub, in ? Mode::write : Mode::read, proposals.address() + field * sizeof(T), sizeof(T), n, 8 * sizeof(T));
     T* flat = reinterpret_cast<T*>(packed.host());
     T* fields = reinterpret_cast<T*>(proposals.host()) + field;
     for (uint32_t i = 0; self->execute && i < n; ++i) {
-        if constexpr (in) fields[i * 8] = flat[i];
-        else flat[i] = fields[i * 8];
+        if constexpr (in)
+            fields[i * 8] = flat[i];
+        else
+            flat[i] = fields[i * 8];
     }
 }
 
 }  // namespace toprope
 
-#define TOPROPE_SORT_DTYPES(Name) static_assert(toprope::kSortable<T>, #Name ": this chip sorts half and float only (see `toprope api " #Name "`)")
-#define TOPROPE_ONLY_310P(Name) static_assert(__NPU_ARCH__ == 2002 || __NPU_ARCH__ == 1001 || sizeof(T) == 0, #Name ": the 910B/910C generation has no region proposals; use Sort32 and MrgSort")
+#define TOPROPE_SORT_DTYPES(Name) \
+    static_assert(toprope::kSortable<T>, #Name ": this chip sorts half and float only (see `toprope api " #Name "`)")
+#define TOPROPE_ONLY_310P(Name)                                                   \
+    static_assert(__NPU_ARCH__ == 2002 || __NPU_ARCH__ == 1001 || sizeof(T) == 0, \
+                  #Name ": the 910B/910C generation has no region proposals; use Sort32 and MrgSort")
 
 namespace AscendC {
 
 //: Sort32 | sorts 32 scores per repeat, largest first, into (score, index) entries of 8 bytes | half float | A2 A3 | Sort32
 template <typename T>
-void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1, const int32_t repeatTime, toprope::Site site = toprope::Site::here()) {
+void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1, const int32_t repeatTime,
+            toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(Sort32);
     static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0, "Sort32: only the 910B/910C generation has it; use RpSort16 here");
     toprope::sort_groups_of_32(dst, src0, src1, static_cast<uint32_t>(repeatTime), site);
 }
 
 //: MrgSort | merges two to four sorted queues of (score, index) entries into one | half float | A2 A3 | MrgSort
-template <typename T> void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
+             toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(MrgSort);
     toprope::merge_sorted(dst, src, params, toprope::kScoreIndex, site);
 }
 
 //: MrgSort4 | merges two to four sorted queues of region proposals into one | half float | 310P | MrgSort4
-template <typename T> void MrgSort4(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void MrgSort4(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
+              toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(MrgSort4);
     TOPROPE_ONLY_310P(MrgSort4);
     toprope::merge_sorted(dst, src, params, toprope::kProposal<T>, site);
 }
 
 //: GetMrgSortResult | how many entries of each queue the last suspended merge took | - | A2 A3 310P | GetMrgSortResult
-inline void GetMrgSortResult(uint16_t& mrgSortList1, uint16_t& mrgSortList2, uint16_t& mrgSortList3, uint16_t& mrgSortList4, toprope::Site site = toprope::Site::here()) {
+inline void GetMrgSortResult(uint16_t& mrgSortList1, uint16_t& mrgSortList2, uint16_t& mrgSortList3, uint16_t& mrgSortList4,
+                             toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpGetMrgSortResult, site, 1, static_cast<uint32_t>(toprope::Dtype::u16));
     const uint64_t counts = toprope::self->registers[toprope::kMergedRegister];
     mrgSortList1 = static_cast<uint16_t>(counts);
@@ -229,24 +274,29 @@ inline void GetMrgSortResult(uint16_t& mrgSortList1, uint16_t& mrgSortList2, uin
 }
 
 //: RpSort16 | sorts 16 region proposals per repeat by score, largest first | half float | 310P | RpSort16
-template <typename T> void RpSort16(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void RpSort16(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(RpSort16);
     TOPROPE_ONLY_310P(RpSort16);
     toprope::sort_proposals(dst, src, static_cast<uint32_t>(repeatTime), site);
 }
 //: ProposalConcat | puts 16 elements per repeat into one field of 16 region proposals | half float | 310P | ProposalConcat
 template <typename T>
-void ProposalConcat(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const int32_t modeNumber, toprope::Site site = toprope::Site::here()) {
+void ProposalConcat(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const int32_t modeNumber,
+                    toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(ProposalConcat);
     TOPROPE_ONLY_310P(ProposalConcat);
-    toprope::move_proposal_field<true>(toprope::kOpProposalConcat, dst, src, static_cast<uint32_t>(repeatTime), static_cast<uint32_t>(modeNumber), site);
+    toprope::move_proposal_field<true>(toprope::kOpProposalConcat, dst, src, static_cast<uint32_t>(repeatTime),
+                                       static_cast<uint32_t>(modeNumber), site);
 }
 //: ProposalExtract | takes one field out of 16 region proposals per repeat | half float | 310P | ProposalExtract
 template <typename T>
-void ProposalExtract(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const int32_t modeNumber, toprope::Site site = toprope::Site::here()) {
+void ProposalExtract(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const int32_t modeNumber,
+                     toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(ProposalExtract);
     TOPROPE_ONLY_310P(ProposalExtract);
-    toprope::move_proposal_field<false>(toprope::kOpProposalExtract, dst, src, static_cast<uint32_t>(repeatTime), static_cast<uint32_t>(modeNumber), site);
+    toprope::move_proposal_field<false>(toprope::kOpProposalExtract, dst, src, static_cast<uint32_t>(repeatTime),
+                                        static_cast<uint32_t>(modeNumber), site);
 }
 
 }  // namespace AscendC

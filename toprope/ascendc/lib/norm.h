@@ -7,28 +7,39 @@
 namespace toprope {
 
 // Gamma or beta as floats.
-template <typename T> AscendC::LocalTensor<float> vector_in_float(Scratch& scratch, const AscendC::LocalTensor<T>& t, uint32_t n, Site site) {
-    if constexpr (std::is_same_v<T, float>) return t;
+template <typename T>
+AscendC::LocalTensor<float> vector_in_float(Scratch& scratch, const AscendC::LocalTensor<T>& t, uint32_t n, Site site) {
+    if constexpr (std::is_same_v<T, float>)
+        return t;
     else {
         const AscendC::LocalTensor<float> room = scratch.take<float>(n);
         if (scratch.enough()) Steps<float>{static_cast<int32_t>(n), site}.cast(room, t);
         return room;
     }
 }
-template <typename T> void store_rows(const Rows& r, const AscendC::LocalTensor<T>& dst, uint32_t first, const AscendC::LocalTensor<float>& from) {
-    if constexpr (std::is_same_v<T, float>) r.all().copy(dst[first * r.width], from);
-    else r.all().cast_out(dst[first * r.width], from);
+template <typename T>
+void store_rows(const Rows& r, const AscendC::LocalTensor<T>& dst, uint32_t first, const AscendC::LocalTensor<float>& from) {
+    if constexpr (std::is_same_v<T, float>)
+        r.all().copy(dst[first * r.width], from);
+    else
+        r.all().cast_out(dst[first * r.width], from);
 }
-template <typename T> void load_rows(const Rows& r, const AscendC::LocalTensor<float>& to, const AscendC::LocalTensor<T>& src, uint32_t first) {
-    if constexpr (std::is_same_v<T, float>) r.all().copy(to, src[first * r.width]);
-    else r.all().cast(to, src[first * r.width]);
+template <typename T>
+void load_rows(const Rows& r, const AscendC::LocalTensor<float>& to, const AscendC::LocalTensor<T>& src, uint32_t first) {
+    if constexpr (std::is_same_v<T, float>)
+        r.all().copy(to, src[first * r.width]);
+    else
+        r.all().cast(to, src[first * r.width]);
 }
 // Shape of a normalisation: rows of width elements, of which n count.
-struct NormShape { uint32_t rows, width, n; };
+struct NormShape {
+    uint32_t rows, width, n;
+};
 
 template <typename T>
-void layer_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& mean, const AscendC::LocalTensor<T>& variance, const AscendC::LocalTensor<T>& src,
-                const AscendC::LocalTensor<T>& gamma, const AscendC::LocalTensor<T>& beta, float epsilon, const NormShape& shape, Site site) {
+void layer_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& mean,
+                const AscendC::LocalTensor<T>& variance, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& gamma,
+                const AscendC::LocalTensor<T>& beta, float epsilon, const NormShape& shape, Site site) {
     static_assert(kLibraryFloat<T>, "LayerNorm: half and float only (see `toprope api LayerNorm`)");
     if (self->type == CoreType::aic || shape.rows == 0 || shape.n == 0) return;
     const auto g = vector_in_float(scratch, gamma, shape.width, site), b = vector_in_float(scratch, beta, shape.width, site);
@@ -52,7 +63,8 @@ void layer_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
 }
 
 template <typename T>
-void rms_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& gamma, float epsilon, const NormShape& shape, Site site) {
+void rms_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& gamma,
+              float epsilon, const NormShape& shape, Site site) {
     static_assert(kLibraryFloat<T>, "RmsNorm: half and float only (see `toprope api RmsNorm`)");
     if (self->type == CoreType::aic || shape.rows == 0 || shape.n == 0) return;
     const auto g = vector_in_float(scratch, gamma, shape.width, site);
@@ -69,7 +81,10 @@ void rms_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC
         store_rows(r, dst, first, s.data[0]);
     }
 }
-template <typename Tiling> NormShape norm_shape(const Tiling& t) { return {t.bLength * t.sLength, t.hLength, t.originalHLength == 0 ? t.hLength : t.originalHLength}; }
+template <typename Tiling>
+NormShape norm_shape(const Tiling& t) {
+    return {t.bLength * t.sLength, t.hLength, t.originalHLength == 0 ? t.hLength : t.originalHLength};
+}
 
 }  // namespace toprope
 
@@ -77,17 +92,18 @@ namespace AscendC {
 
 //: LayerNorm | (src - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis, with mean and variance | half float | A2 A3 310P | LayerNorm
 //: RmsNorm | src / sqrt(mean of squares + epsilon) * gamma over the last axis | half float | A2 A3 310P | RmsNorm
-#define TOPROPE_NORMS(TMP, SCRATCH)                                                                                                                     \
-    template <typename T, bool isReuseSource = false>                                                                                                   \
-    void LayerNorm(const LocalTensor<T>& output, const LocalTensor<T>& outputMean, const LocalTensor<T>& outputVariance, const LocalTensor<T>& inputX,  \
-                   const LocalTensor<T>& gamma, const LocalTensor<T>& beta TMP, const T epsilon, LayerNormTiling& tiling,                               \
-                   toprope::Site site = toprope::Site::here()) {                                                                                        \
-        toprope::layer_norm(SCRATCH("LayerNorm"), output, outputMean, outputVariance, inputX, gamma, beta, static_cast<float>(epsilon), toprope::norm_shape(tiling), site); \
-    }                                                                                                                                                   \
-    template <typename T, bool isBasicBlock = false>                                                                                                    \
-    void RmsNorm(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& gamma TMP, const T epsilon, const RmsNormTiling& tiling,   \
-                 toprope::Site site = toprope::Site::here()) {                                                                                          \
-        toprope::rms_norm(SCRATCH("RmsNorm"), dst, src, gamma, static_cast<float>(epsilon), toprope::norm_shape(tiling), site);                         \
+#define TOPROPE_NORMS(TMP, SCRATCH)                                                                                                     \
+    template <typename T, bool isReuseSource = false>                                                                                   \
+    void LayerNorm(const LocalTensor<T>& output, const LocalTensor<T>& outputMean, const LocalTensor<T>& outputVariance,                \
+                   const LocalTensor<T>& inputX, const LocalTensor<T>& gamma, const LocalTensor<T>& beta TMP, const T epsilon,          \
+                   LayerNormTiling& tiling, toprope::Site site = toprope::Site::here()) {                                               \
+        toprope::layer_norm(SCRATCH("LayerNorm"), output, outputMean, outputVariance, inputX, gamma, beta, static_cast<float>(epsilon), \
+                            toprope::norm_shape(tiling), site);                                                                         \
+    }                                                                                                                                   \
+    template <typename T, bool isBasicBlock = false>                                                                                    \
+    void RmsNorm(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& gamma TMP, const T epsilon,                \
+                 const RmsNormTiling& tiling, toprope::Site site = toprope::Site::here()) {                                             \
+        toprope::rms_norm(SCRATCH("RmsNorm"), dst, src, gamma, static_cast<float>(epsilon), toprope::norm_shape(tiling), site);         \
     }
 TOPROPE_NORMS(, TOPROPE_REST_SCRATCH)
 TOPROPE_NORMS(TOPROPE_TMP_ARGUMENT, TOPROPE_TMP_SCRATCH)

@@ -18,21 +18,28 @@ struct Rows {
     bool rows_repeat() const { return width <= kRowStrideLimit; }
     Steps<float> all(uint32_t per_row = 0) const { return {static_cast<int32_t>(rows * (per_row == 0 ? width : per_row)), site}; }
 
-    // blocks[r] = the fold of the first n elements of row r. partial holds 64 floats per row (and one per 64 of a row), packed one float per row (a multiple of 8).
-    template <Fold fold> void reduce(const Tensor& blocks, const Tensor& src, uint32_t n, const Tensor& partial, const Tensor& packed) const {
+    // blocks[r] = the fold of the first n elements of row r. partial holds 64 floats per row (and one per 64 of a row), packed one float
+    // per row (a multiple of 8).
+    template <Fold fold>
+    void reduce(const Tensor& blocks, const Tensor& src, uint32_t n, const Tensor& partial, const Tensor& packed) const {
         const auto stride = static_cast<int32_t>(width / 8);
-        if (n <= 64) whole<fold>(packed, src, n, rows, stride);
+        if (n <= 64)
+            whole<fold>(packed, src, n, rows, stride);
         else if (rows_repeat()) {
             const uint16_t pitch = static_cast<uint16_t>(width / 8);
             for (uint32_t done = 0; done < rows; done += 255) {
                 const uint32_t repeats = rows - done < 255 ? rows - done : 255;
-                AscendC::Adds(partial[done * 64], src[uint64_t{done} * width], 0.f, 64, repeats, AscendC::UnaryRepeatParams(1, 1, 8, pitch), site), wait();
+                AscendC::Adds(partial[done * 64], src[uint64_t{done} * width], 0.f, 64, repeats, AscendC::UnaryRepeatParams(1, 1, 8, pitch),
+                              site),
+                    wait();
                 for (uint32_t column = 64; column < n; column += 64) {
                     const Tensor from = src[done * width + column];
                     const AscendC::BinaryRepeatParams strides(1, 1, 1, 8, 8, static_cast<uint8_t>(pitch));
                     const uint64_t mask = n - column < 64 ? n - column : 64;
-                    if constexpr (fold == Fold::SUM) AscendC::Add(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
-                    else AscendC::Max(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                    if constexpr (fold == Fold::SUM)
+                        AscendC::Add(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                    else
+                        AscendC::Max(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
                     wait();
                 }
             }
@@ -51,24 +58,29 @@ struct Rows {
     // blocks[r] = eight times packed[r]; both padded to 8 rows.
     void spread(const Tensor& blocks, const Tensor& packed) const {
         for (uint32_t done = 0; done < rows; done += 248)
-            AscendC::Brcb(blocks[done * 8], packed[done], static_cast<uint8_t>(((rows - done < 248 ? rows - done : 248) + 7) / 8), AscendC::BrcbRepeatParams(1, 8), site);
+            AscendC::Brcb(blocks[done * 8], packed[done], static_cast<uint8_t>(((rows - done < 248 ? rows - done : 248) + 7) / 8),
+                          AscendC::BrcbRepeatParams(1, 8), site);
         wait();
     }
     // dst[r] = the value of block r; dst may begin inside a block. half goes through blocks of sixteen in partial.
-    template <typename T> void pack(const AscendC::LocalTensor<T>& dst, const Tensor& blocks, const Tensor& partial) const {
-        if constexpr (std::is_same_v<T, float>) whole<Fold::MAX>(dst, blocks, 1, rows, 1);
+    template <typename T>
+    void pack(const AscendC::LocalTensor<T>& dst, const Tensor& blocks, const Tensor& partial) const {
+        if constexpr (std::is_same_v<T, float>)
+            whole<Fold::MAX>(dst, blocks, 1, rows, 1);
         else {
             const AscendC::LocalTensor<half> narrow = partial[rows * 16].template ReinterpretCast<half>();
             copy_blocks(partial, blocks, 2, 1), copy_blocks(partial[8], blocks, 2, 1);
             all(16).cast_out(narrow, partial);
             for (uint32_t done = 0; done < rows; done += 255)
-                AscendC::WholeReduceMax<half>(dst[done], narrow[done * 16], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255), 1, 1, 1, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
+                AscendC::WholeReduceMax<half>(dst[done], narrow[done * 16], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255),
+                                              1, 1, 1, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
             wait();
         }
     }
     // Copies one block per row, blocks `dst_stride` and `src_stride` blocks apart.
     void copy_blocks(const Tensor& dst, const Tensor& src, uint16_t dst_stride, uint16_t src_stride) const {
-        const AscendC::UnaryRepeatParams strides(dst_stride, src_stride, static_cast<uint16_t>(8 * dst_stride), static_cast<uint16_t>(8 * src_stride));
+        const AscendC::UnaryRepeatParams strides(dst_stride, src_stride, static_cast<uint16_t>(8 * dst_stride),
+                                                 static_cast<uint16_t>(8 * src_stride));
         for (uint32_t done = 0; done < rows;) {
             const uint32_t left = rows - done, repeats = left < 8 ? 1 : left / 8 < 255 ? left / 8 : 255, lanes = left < 8 ? left * 8 : 64;
             AscendC::Adds(dst[done * dst_stride * 8], src[done * src_stride * 8], 0.f, uint64_t{lanes}, repeats, strides, site);
@@ -78,43 +90,62 @@ struct Rows {
     }
 
     // dst = src op blocks, row by row; op is called as op(dst, src0, src1, mask, repeats, strides).
-    template <typename F> void with_blocks(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks) const {
+    template <typename F>
+    void with_blocks(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks) const {
         const auto pitch = static_cast<uint8_t>(width / 8);
         if (rows_repeat()) {
             for (uint32_t done = 0; done < rows; done += 255)
                 for (uint32_t column = 0; column < width; column += 64)
-                    op(dst[done * width + column], src[done * width + column], blocks[done * 8], uint64_t{width - column < 64 ? width - column : 64}, rows - done < 255 ? rows - done : 255,
+                    op(dst[done * width + column], src[done * width + column], blocks[done * 8],
+                       uint64_t{width - column < 64 ? width - column : 64}, rows - done < 255 ? rows - done : 255,
                        AscendC::BinaryRepeatParams(1, 1, 0, pitch, pitch, 1));
         } else
             for (uint32_t r = 0; r < rows; ++r)
                 for (uint32_t column = 0; column < width;) {
                     const uint32_t left = (width - column) / 64, repeats = left == 0 ? 1 : left < 255 ? left : 255;
-                    op(dst[r * width + column], src[r * width + column], blocks[r * 8], uint64_t{left == 0 ? width - column : 64}, repeats, AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
+                    op(dst[r * width + column], src[r * width + column], blocks[r * 8], uint64_t{left == 0 ? width - column : 64}, repeats,
+                       AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
                     column += repeats * 64;
                 }
         wait();
     }
     // dst = src op vector, the same vector of `width` floats for every row.
-    template <typename F> void with_vector(const F& op, const Tensor& dst, const Tensor& src, const Tensor& vector) const {
+    template <typename F>
+    void with_vector(const F& op, const Tensor& dst, const Tensor& src, const Tensor& vector) const {
         for (uint32_t r = 0; r < rows; ++r) op(dst[r * width], src[r * width], vector, static_cast<int32_t>(width));
         wait();
     }
-    void sub_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Sub(a..., site); }, d, s, b); }
-    void mul_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, b); }
-    void div_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const { with_blocks([this](auto&&... a) { AscendC::Div(a..., site); }, d, s, b); }
-    void mul_vector(const Tensor& d, const Tensor& s, const Tensor& v) const { with_vector([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, v); }
-    void add_vector(const Tensor& d, const Tensor& s, const Tensor& v) const { with_vector([this](auto&&... a) { AscendC::Add(a..., site); }, d, s, v); }
+    void sub_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const {
+        with_blocks([this](auto&&... a) { AscendC::Sub(a..., site); }, d, s, b);
+    }
+    void mul_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const {
+        with_blocks([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, b);
+    }
+    void div_blocks(const Tensor& d, const Tensor& s, const Tensor& b) const {
+        with_blocks([this](auto&&... a) { AscendC::Div(a..., site); }, d, s, b);
+    }
+    void mul_vector(const Tensor& d, const Tensor& s, const Tensor& v) const {
+        with_vector([this](auto&&... a) { AscendC::Mul(a..., site); }, d, s, v);
+    }
+    void add_vector(const Tensor& d, const Tensor& s, const Tensor& v) const {
+        with_vector([this](auto&&... a) { AscendC::Add(a..., site); }, d, s, v);
+    }
 
 private:
-    template <Fold fold> void whole(const Tensor& dst, const Tensor& src, uint32_t mask, uint32_t repeats, int32_t stride) const {
+    template <Fold fold>
+    void whole(const Tensor& dst, const Tensor& src, uint32_t mask, uint32_t repeats, int32_t stride) const {
         for (uint32_t done = 0; done < repeats; done += 255) {
             const auto n = static_cast<int32_t>(repeats - done < 255 ? repeats - done : 255);
-            if constexpr (fold == Fold::SUM) AscendC::WholeReduceSum<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride, site);
-            else AscendC::WholeReduceMax<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
+            if constexpr (fold == Fold::SUM)
+                AscendC::WholeReduceSum<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride, site);
+            else
+                AscendC::WholeReduceMax<float>(dst[done], src[done * static_cast<uint32_t>(stride) * 8], mask, n, 1, 1, stride,
+                                               AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
         }
         wait();
     }
-    template <Fold fold> void whole_tail(const Tensor& partial, uint32_t parts) const {
+    template <Fold fold>
+    void whole_tail(const Tensor& partial, uint32_t parts) const {
         const uint32_t full = parts / 64;
         whole<fold>(partial, partial, 64, full, 8);
         if (parts % 64 != 0) whole<fold>(partial[full], partial[full * 64], parts % 64, 1, 8);
@@ -126,7 +157,8 @@ struct RowScratch {
     // whole_blocks: row values come from packed tensors, so that every round begins at a multiple of eight rows.
     AscendC::LocalTensor<float> partial, packed, blocks[3], data[2];
     uint32_t rows = 0;  // per round; 0 after a report
-    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, bool whole_blocks, Site site) {
+    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, bool whole_blocks,
+               Site site) {
         const uint32_t long_row = (width / 64 + 8) / 8 * 8;  // partial results of one row
         const auto bytes = [&](uint32_t n) {
             const uint32_t padded = (n + 7) / 8 * 8, partials = n * 64 > long_row ? n * 64 : long_row;

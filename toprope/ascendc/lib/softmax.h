@@ -1,5 +1,5 @@
-// The softmax family over rows of a matrix. Pages: 高阶API/激活函数/SoftMax接口/*.md. All arithmetic is float; half is converted on the way in and out.
-// A row value (max, sum) is a 32-byte block of equal elements, or one element with SOFTMAX_OUTPUT_WITHOUT_BRC.
+// The softmax family over rows of a matrix. Pages: 高阶API/激活函数/SoftMax接口/*.md. All arithmetic is float; half is converted on the way
+// in and out. A row value (max, sum) is a 32-byte block of equal elements, or one element with SOFTMAX_OUTPUT_WITHOUT_BRC.
 #pragma once
 
 #include "rows.h"
@@ -34,35 +34,46 @@ inline AscendC::SoftMaxShapeInfo softmax_shape(AscendC::SoftMaxShapeInfo given, 
 // One round of rows of a softmax function: where its pieces lie.
 struct SoftmaxRound {
     Rows rows;
-    uint32_t first, n;  // first row, elements that count in a reduction
-    bool packed_values; // SOFTMAX_OUTPUT_WITHOUT_BRC
+    uint32_t first, n;   // first row, elements that count in a reduction
+    bool packed_values;  // SOFTMAX_OUTPUT_WITHOUT_BRC
     const RowScratch& s;
     Steps<float> values() const { return rows.all(8); }
 
     // The matrix rows of a tensor as floats: the tensor itself, or converted into `room`.
-    template <typename T> FloatTensor matrix(const AscendC::LocalTensor<T>& t, const FloatTensor& room) const {
-        if constexpr (std::is_same_v<T, float>) return t[first * rows.width];
-        else return rows.all().cast(room, t[first * rows.width]), room;
+    template <typename T>
+    FloatTensor matrix(const AscendC::LocalTensor<T>& t, const FloatTensor& room) const {
+        if constexpr (std::is_same_v<T, float>)
+            return t[first * rows.width];
+        else
+            return rows.all().cast(room, t[first * rows.width]), room;
     }
-    template <typename T> void store_matrix(const AscendC::LocalTensor<T>& t, const FloatTensor& from) const {
+    template <typename T>
+    void store_matrix(const AscendC::LocalTensor<T>& t, const FloatTensor& from) const {
         if constexpr (!std::is_same_v<T, float>) rows.all().cast_out(t[first * rows.width], from);
     }
     // Row values of a tensor as blocks of eight floats in `room`.
-    template <typename T> void load_values(const FloatTensor& room, const AscendC::LocalTensor<T>& t) const {
+    template <typename T>
+    void load_values(const FloatTensor& room, const AscendC::LocalTensor<T>& t) const {
         if (packed_values) {
             const Steps<float> v{static_cast<int32_t>(rows.rows), rows.site};
-            if constexpr (std::is_same_v<T, float>) v.copy(s.packed, t[first]);
-            else v.cast(s.packed, t[first]);
+            if constexpr (std::is_same_v<T, float>)
+                v.copy(s.packed, t[first]);
+            else
+                v.cast(s.packed, t[first]);
             rows.spread(room, s.packed);
-        } else if constexpr (std::is_same_v<T, float>) values().copy(room, t[first * 8]);
+        } else if constexpr (std::is_same_v<T, float>)
+            values().copy(room, t[first * 8]);
         else {  // sixteen halves per row: convert, keep every second block
             rows.all(16).cast(s.partial, t[first * 16]);
             rows.copy_blocks(room, s.partial, 1, 2);
         }
     }
-    template <typename T> void store_values(const AscendC::LocalTensor<T>& t, const FloatTensor& from) const {
-        if (packed_values) rows.pack(t[first], from, s.partial);
-        else if constexpr (std::is_same_v<T, float>) values().copy(t[first * 8], from);
+    template <typename T>
+    void store_values(const AscendC::LocalTensor<T>& t, const FloatTensor& from) const {
+        if (packed_values)
+            rows.pack(t[first], from, s.partial);
+        else if constexpr (std::is_same_v<T, float>)
+            values().copy(t[first * 8], from);
         else {
             rows.copy_blocks(s.partial, from, 2, 1), rows.copy_blocks(s.partial[8], from, 2, 1);
             rows.all(16).cast_out(t[first * 16], s.partial);
@@ -81,11 +92,14 @@ void softmax_rounds(Scratch scratch, const AscendC::SoftMaxShapeInfo& shape, boo
     }
 }
 
-template <typename T> inline constexpr uint32_t kConverted = sizeof(T) < 4 ? 1 : 0;
-template <const AscendC::SoftmaxConfig& config> inline constexpr bool kPackedValues = config.mode == AscendC::SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC;
+template <typename T>
+inline constexpr uint32_t kConverted = sizeof(T) < 4 ? 1 : 0;
+template <const AscendC::SoftmaxConfig& config>
+inline constexpr bool kPackedValues = config.mode == AscendC::SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC;
 
 // y = exp(x - max), with blocks[0] the maximum; the exponentials stay in the returned tensor.
-template <typename T> FloatTensor exponentials(const SoftmaxRound& r, const AscendC::LocalTensor<T>& dst, const FloatTensor& x) {
+template <typename T>
+FloatTensor exponentials(const SoftmaxRound& r, const AscendC::LocalTensor<T>& dst, const FloatTensor& x) {
     const FloatTensor y = kConverted<T> ? r.s.data[0] : r.matrix(dst, r.s.data[0]);
     r.rows.sub_blocks(y, x, r.s.blocks[0]);
     r.rows.all().exp(y, y);
@@ -93,8 +107,8 @@ template <typename T> FloatTensor exponentials(const SoftmaxRound& r, const Asce
 }
 
 template <typename T, typename V>
-void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>* sum, const AscendC::LocalTensor<V>* max, const AscendC::LocalTensor<T>& src,
-             const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
+void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>* sum, const AscendC::LocalTensor<V>* max,
+             const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftMax: half and float only (see `toprope api SoftMax`)");
     softmax_rounds<2, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
@@ -109,13 +123,15 @@ void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC:
 }
 
 // FlashAttention's running softmax. divide = true is the older form, which keeps the result normalised.
-template <typename T, typename V> struct FlashTensors {
+template <typename T, typename V>
+struct FlashTensors {
     const AscendC::LocalTensor<T>&dst, &src, &exp_max;
     const AscendC::LocalTensor<V>&sum, &max, &in_sum, &in_max;
     const AscendC::LocalTensor<V>* reduce_max;
 };
 template <typename T, typename V>
-void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bool divide, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
+void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bool divide, const AscendC::SoftMaxShapeInfo& shape,
+                   bool packed_values, Site site) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftmaxFlash: half and float only (see `toprope api SoftmaxFlashV2`)");
     softmax_rounds<3, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor &max = r.s.blocks[0], &sum = r.s.blocks[1], &scale = r.s.blocks[2], x = r.matrix(t.src, r.s.data[0]);
@@ -138,8 +154,9 @@ void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bo
 }
 
 template <typename T, typename V>
-void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>& sum, const AscendC::LocalTensor<V>& max, const AscendC::LocalTensor<T>& src,
-                    const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
+void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>& sum,
+                    const AscendC::LocalTensor<V>& max, const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape,
+                    bool packed_values, Site site) {
     softmax_rounds<2, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
         r.load_values(r.s.blocks[0], max), r.load_values(r.s.blocks[1], sum);
@@ -151,8 +168,8 @@ void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const A
 
 // front: dst holds one value per row, the sum of grad * src; otherwise dst = (grad - that) * src.
 template <typename T>
-void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& grad, const AscendC::LocalTensor<T>& src, bool front,
-                  const AscendC::SoftMaxShapeInfo& shape, Site site) {
+void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& grad,
+                  const AscendC::LocalTensor<T>& src, bool front, const AscendC::SoftMaxShapeInfo& shape, Site site) {
     static_assert(kLibraryFloat<T>, "SoftmaxGrad: half and float only (see `toprope api SoftmaxGrad`)");
     softmax_rounds<1, 2>(scratch, shape, false, site, [&](const SoftmaxRound& r) {
         const FloatTensor &product = r.s.data[0], g = r.matrix(grad, r.s.data[0]), y = r.matrix(src, r.s.data[1]);
@@ -162,8 +179,10 @@ void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Asc
         if (front) return r.store_values(dst, r.s.blocks[0]);
         const FloatTensor again = r.matrix(grad, r.s.data[0]);
         r.rows.sub_blocks(product, again, r.s.blocks[0]), v.mul(product, product, y);
-        if constexpr (kConverted<T>) r.store_matrix(dst, product);
-        else v.copy(dst[r.first * r.rows.width], product);
+        if constexpr (kConverted<T>)
+            r.store_matrix(dst, product);
+        else
+            v.copy(dst[r.first * r.rows.width], product);
     });
 }
 
@@ -173,60 +192,66 @@ void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Asc
 
 namespace AscendC {
 
-#define TOPROPE_SOFTMAX_FORMS(TMP, SCRATCH)                                                                                                                            \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V> \
-    void SoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src TMP, const SoftMaxTiling& tiling,        \
-                 const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                                                   \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::softmax(SCRATCH("SoftMax"), dst, &sum, &max, src, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);                     \
-    }                                                                                                                                                                \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>                                  \
-    void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src TMP, const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},                          \
-                 toprope::Site site = toprope::Site::here()) {                                                                                                       \
-        toprope::softmax<T, T>(SCRATCH("SoftMax"), dst, nullptr, nullptr, src, toprope::softmax_shape(shape, tiling), false, site);                                  \
-    }                                                                                                                                                                \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V> \
-    void SimpleSoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& inSum, const LocalTensor<V>& inMax, const LocalTensor<D>& src TMP, const SoftMaxTiling& tiling, \
-                       const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                                             \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::simple_softmax(SCRATCH("SimpleSoftMax"), dst, inSum, inMax, src, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);      \
-    }                                                                                                                                                                \
-    template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                                 \
-              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                                             \
-    void SoftmaxFlashV2(const LocalTensor<D>& dst, const LocalTensor<V>& expSum, const LocalTensor<V>& max, const LocalTensor<D>& src, const LocalTensor<D>& expMax, \
-                        const LocalTensor<V>& inExpSum, const LocalTensor<V>& inMax TMP, const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},            \
-                        toprope::Site site = toprope::Site::here()) {                                                                                                \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::softmax_flash<D, V>(SCRATCH("SoftmaxFlashV2"), {dst, src, expMax, expSum, max, inExpSum, inMax, nullptr}, isUpdate, false,                          \
-                                     toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);                                                  \
-    }                                                                                                                                                                \
-    template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                                 \
-              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>                                                                                                     \
-    void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<T>& outReduceMax, const LocalTensor<T>& outExpSum, const LocalTensor<T>& outMax,                \
-                        const LocalTensor<T>& src, const LocalTensor<T>& outExpMax, const LocalTensor<T>& inExpSum, const LocalTensor<T>& inMax TMP,                 \
-                        const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                               \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::softmax_flash<T, T>(SCRATCH("SoftmaxFlashV2"), {dst, src, outExpMax, outExpSum, outMax, inExpSum, inMax, &outReduceMax}, isUpdate, false,           \
-                                     toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);                                                  \
-    }                                                                                                                                                                \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename V>                                                             \
-    void SoftmaxFlash(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src, const LocalTensor<D>& expMax,      \
-                      const LocalTensor<V>& inSum, const LocalTensor<V>& inMax TMP, const SoftMaxTiling& tiling, bool isUpdate = false,                              \
-                      const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                                              \
-        toprope::softmax_flash<D, V>(SCRATCH("SoftmaxFlash"), {dst, src, expMax, sum, max, inSum, inMax, nullptr}, isUpdate, true,                                   \
-                                     toprope::softmax_shape(shape, tiling), false, site);                                                                            \
-    }                                                                                                                                                                \
-    template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false>                                                                                   \
-    void SoftmaxGrad(const LocalTensor<T>& dst, const LocalTensor<T>& grad, const LocalTensor<T>& src TMP, const SoftMaxTiling& tiling, bool isFront = false,        \
-                     const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                                               \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::softmax_grad(SCRATCH("SoftmaxGrad"), dst, grad, src, isFront, toprope::softmax_shape(shape, tiling), site);                                         \
-    }                                                                                                                                                                \
-    template <typename T, bool isBasicBlock = false, bool isDataFormatNZ = false>                                                                                    \
-    void SoftmaxGradFront(const LocalTensor<T>& dst, const LocalTensor<T>& grad, const LocalTensor<T>& src TMP, const SoftMaxTiling& tiling,                         \
-                          const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                                          \
-        TOPROPE_SOFTMAX_ND;                                                                                                                                          \
-        toprope::softmax_grad(SCRATCH("SoftmaxGradFront"), dst, grad, src, true, toprope::softmax_shape(shape, tiling), site);                                       \
+#define TOPROPE_SOFTMAX_FORMS(TMP, SCRATCH)                                                                                                \
+    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                              \
+              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
+    void SoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src TMP,           \
+                 const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {            \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::softmax(SCRATCH("SoftMax"), dst, &sum, &max, src, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>,  \
+                         site);                                                                                                            \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>        \
+    void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src TMP, const SoftMaxTiling& tiling,                                    \
+                 const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                         \
+        toprope::softmax<T, T>(SCRATCH("SoftMax"), dst, nullptr, nullptr, src, toprope::softmax_shape(shape, tiling), false, site);        \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                              \
+              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
+    void SimpleSoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& inSum, const LocalTensor<V>& inMax, const LocalTensor<D>& src TMP, \
+                       const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {      \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::simple_softmax(SCRATCH("SimpleSoftMax"), dst, inSum, inMax, src, toprope::softmax_shape(shape, tiling),                   \
+                                toprope::kPackedValues<config>, site);                                                                     \
+    }                                                                                                                                      \
+    template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,       \
+              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
+    void SoftmaxFlashV2(const LocalTensor<D>& dst, const LocalTensor<V>& expSum, const LocalTensor<V>& max, const LocalTensor<D>& src,     \
+                        const LocalTensor<D>& expMax, const LocalTensor<V>& inExpSum, const LocalTensor<V>& inMax TMP,                     \
+                        const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {     \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::softmax_flash<D, V>(SCRATCH("SoftmaxFlashV2"), {dst, src, expMax, expSum, max, inExpSum, inMax, nullptr}, isUpdate,       \
+                                     false, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);                  \
+    }                                                                                                                                      \
+    template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,       \
+              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>                                                                           \
+    void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<T>& outReduceMax, const LocalTensor<T>& outExpSum,                    \
+                        const LocalTensor<T>& outMax, const LocalTensor<T>& src, const LocalTensor<T>& outExpMax,                          \
+                        const LocalTensor<T>& inExpSum, const LocalTensor<T>& inMax TMP, const SoftMaxTiling& tiling,                      \
+                        const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                  \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::softmax_flash<T, T>(SCRATCH("SoftmaxFlashV2"), {dst, src, outExpMax, outExpSum, outMax, inExpSum, inMax, &outReduceMax},  \
+                                     isUpdate, false, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);        \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename V>                                   \
+    void SoftmaxFlash(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src,          \
+                      const LocalTensor<D>& expMax, const LocalTensor<V>& inSum, const LocalTensor<V>& inMax TMP,                          \
+                      const SoftMaxTiling& tiling, bool isUpdate = false, const SoftMaxShapeInfo& shape = {},                              \
+                      toprope::Site site = toprope::Site::here()) {                                                                        \
+        toprope::softmax_flash<D, V>(SCRATCH("SoftmaxFlash"), {dst, src, expMax, sum, max, inSum, inMax, nullptr}, isUpdate, true,         \
+                                     toprope::softmax_shape(shape, tiling), false, site);                                                  \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false>                                                         \
+    void SoftmaxGrad(const LocalTensor<T>& dst, const LocalTensor<T>& grad, const LocalTensor<T>& src TMP, const SoftMaxTiling& tiling,    \
+                     bool isFront = false, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {               \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::softmax_grad(SCRATCH("SoftmaxGrad"), dst, grad, src, isFront, toprope::softmax_shape(shape, tiling), site);               \
+    }                                                                                                                                      \
+    template <typename T, bool isBasicBlock = false, bool isDataFormatNZ = false>                                                          \
+    void SoftmaxGradFront(const LocalTensor<T>& dst, const LocalTensor<T>& grad, const LocalTensor<T>& src TMP,                            \
+                          const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {   \
+        TOPROPE_SOFTMAX_ND;                                                                                                                \
+        toprope::softmax_grad(SCRATCH("SoftmaxGradFront"), dst, grad, src, true, toprope::softmax_shape(shape, tiling), site);             \
     }
 //: SoftMax | each row of src as exp(x - max) / sum, with the row values max and sum | half float | A2 A3 310P | SoftMax
 //: SimpleSoftMax | exp(src - max) / sum with the row values given | half float | A2 A3 310P | SimpleSoftMax
@@ -240,14 +265,15 @@ TOPROPE_SOFTMAX_FORMS(TOPROPE_TMP_ARGUMENT, TOPROPE_TMP_SCRATCH)
 
 //: AdjustSoftMaxRes | rows of softMaxRes whose max has the bits `from` become `to`; says whether there were any | half float | A2 A3 310P | AdjustSoftMaxRes
 template <typename T1, typename T2, bool isDataFormatNZ = false, uint8_t stepSizeMode = 0>
-bool AdjustSoftMaxRes(const LocalTensor<T1>& softMaxRes, const LocalTensor<T2>& maxTensor, const uint32_t from, const T1 to, const SoftMaxShapeInfo& softmaxShapeInfo,
-                      toprope::Site site = toprope::Site::here()) {
+bool AdjustSoftMaxRes(const LocalTensor<T1>& softMaxRes, const LocalTensor<T2>& maxTensor, const uint32_t from, const T1 to,
+                      const SoftMaxShapeInfo& softmaxShapeInfo, toprope::Site site = toprope::Site::here()) {
     TOPROPE_SOFTMAX_ND;
     constexpr uint32_t kStep = stepSizeMode == 0 ? 32 / sizeof(T2) : 1;
     bool found = false;
     toprope::order_pipes(HardEvent::V_S, site);
     for (uint32_t row = 0; row < softmaxShapeInfo.srcM; ++row) {
-        if (__builtin_bit_cast(toprope::BitsOf<T2>, maxTensor.GetValue(row * kStep, site)) != static_cast<toprope::BitsOf<T2>>(from)) continue;
+        if (__builtin_bit_cast(toprope::BitsOf<T2>, maxTensor.GetValue(row * kStep, site)) != static_cast<toprope::BitsOf<T2>>(from))
+            continue;
         found = true;
         Duplicate(softMaxRes[row * softmaxShapeInfo.srcK], to, static_cast<int32_t>(softmaxShapeInfo.srcK), site);
     }

@@ -10,7 +10,7 @@
 #include "../api/vector_fused.h"
 #include "../api/vector_gather.h"
 #include "../api/vector_mask.h"
-#include "../api/vector_reduce.h"
+#include "../api/vector_reduce_all.h"
 #include "../api/vector_scalar.h"
 #include "../api/vector_unary.h"
 #include "temporaries.h"
@@ -27,12 +27,13 @@ public:
         if (self->pipe != nullptr) AscendC::PopStackBuffer<uint8_t, AscendC::TPosition::VECCALC>(buffer_);
     }
     // The next `elements` elements; after a report, an empty tensor when they do not fit.
-    template <typename T> AscendC::LocalTensor<T> take(uint64_t elements) {
+    template <typename T>
+    AscendC::LocalTensor<T> take(uint64_t elements) {
         const uint64_t bytes = (elements * sizeof(T) + 31) / 32 * 32;
         if (bytes > left()) {
             if (!short_)
-                report("temporary-space-too-small", site_, &kOpScratch, "%s needs %llu bytes of temporary space more than the %u it has", who_,
-                       static_cast<unsigned long long>(bytes - left()), buffer_.length_bytes());
+                report("temporary-space-too-small", site_, &kOpScratch, "%s needs %llu bytes of temporary space more than the %u it has",
+                       who_, static_cast<unsigned long long>(bytes - left()), buffer_.length_bytes());
             short_ = true;
             return {};
         }
@@ -53,7 +54,8 @@ private:
 };
 
 // Vector calls over n elements at one place in the user's source.
-template <typename T> struct Steps {
+template <typename T>
+struct Steps {
     using Tensor = AscendC::LocalTensor<T>;
     int32_t n;
     Site site;
@@ -76,17 +78,29 @@ template <typename T> struct Steps {
     void relu(const Tensor& d, const Tensor& a) const { AscendC::Relu(d, a, n, site), wait(); }
     void fill(const Tensor& d, T s) const { AscendC::Duplicate(d, s, n, site), wait(); }
     void copy(const Tensor& d, const Tensor& a) const { AscendC::Adds(d, a, T(0), n, site), wait(); }
-    void round(const Tensor& d, const Tensor& a, AscendC::RoundMode mode) const { AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait(); }
-    template <typename U> void cast(const Tensor& d, const AscendC::LocalTensor<U>& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_NONE) const {
+    // Whole numbers. Chips without a conversion inside float go through int32, which holds them up to 2^31.
+    void round(const Tensor& d, const Tensor& a, AscendC::RoundMode mode) const {
+        if constexpr (__NPU_ARCH__ == 2201)
+            AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
+        else {
+            const AscendC::LocalTensor<int32_t> whole = d.template ReinterpretCast<int32_t>();
+            AscendC::Cast(whole, a, mode, static_cast<uint32_t>(n), site), wait();
+            AscendC::Cast(d, whole, AscendC::RoundMode::CAST_NONE, static_cast<uint32_t>(n), site), wait();
+        }
+    }
+    template <typename U>
+    void cast(const Tensor& d, const AscendC::LocalTensor<U>& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_NONE) const {
         AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
     }
-    template <typename U> void cast_out(const AscendC::LocalTensor<U>& d, const Tensor& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_RINT) const {
+    template <typename U>
+    void cast_out(const AscendC::LocalTensor<U>& d, const Tensor& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_RINT) const {
         AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
     }
     // d = 1 / a, by a division (the reciprocal instruction is an approximation); ones is filled.
     void invert(const Tensor& d, const Tensor& a, const Tensor& ones) const { fill(ones, T(1)), div(d, ones, a); }
     // d = c[0] + c[1] a + ... + c[k] a^k; d must not be a.
-    template <int k> void polynomial(const Tensor& d, const Tensor& a, const T (&c)[k]) const {
+    template <int k>
+    void polynomial(const Tensor& d, const Tensor& a, const T (&c)[k]) const {
         mul(d, a, c[k - 1]);
         for (int i = k - 2; i > 0; --i) add(d, d, c[i]), mul(d, d, a);
         add(d, d, c[0]);
@@ -101,7 +115,8 @@ template <typename T> struct Steps {
 // Runs body(steps, y, x, t) over pieces of count elements that fit the scratch: y the result, x the sources, t `temporaries` float tensors.
 // half is computed in float. A body writes y only in its last step that reads a source, so dst may be a source.
 template <uint32_t temporaries, typename T, uint32_t sources, typename F>
-void by_pieces(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T> (&src)[sources], uint32_t count, Site site, const F& body) {
+void by_pieces(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T> (&src)[sources], uint32_t count,
+               Site site, const F& body) {
     if (self->type == CoreType::aic || count == 0) return;
     constexpr bool converts = sizeof(T) < 4;
     constexpr uint32_t buffers = temporaries + (converts ? sources : 0);
@@ -132,78 +147,85 @@ void by_pieces(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const Ascen
 struct OnlyAlgorithm {};
 inline constexpr OnlyAlgorithm kOnlyAlgorithm{};
 
-template <typename T> inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
+template <typename T>
+inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
 
 }  // namespace toprope
 
 // The four forms of an element-wise library function: with or without temporary space, with or without a count.
 // The last argument is the body over v (steps), y (result), x[] (sources), t[] (temporaries).
-#define TOPROPE_LIB_UNARY(Name, meaning, temporaries, dtypes, extra, ...)                                                                                     \
-    namespace toprope {                                                                                                                                 \
-    struct Body##Name {                                                                                                                                 \
-        using Tensor = AscendC::LocalTensor<float>;                                                                                                     \
-        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__                    \
-    };                                                                                                                                                  \
-    }                                                                                                                                                   \
-    namespace AscendC {                                                                                                                                 \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount,               \
-              toprope::Site site = toprope::Site::here()) {                                                                                             \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                                         \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                                           \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer, toprope::Site site = toprope::Site::here()) { \
-        Name<T>(dst, src, sharedTmpBuffer, src.GetSize(), site);                                                                                        \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, toprope::Site site = toprope::Site::here()) {              \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        toprope::Scratch scratch(#Name, site);                                                                                                          \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                                           \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, toprope::Site site = toprope::Site::here()) {                                       \
-        Name<T>(dst, src, src.GetSize(), site);                                                                                                         \
-    }                                                                                                                                                   \
+#define TOPROPE_LIB_UNARY(Name, meaning, temporaries, dtypes, extra, ...)                                                                  \
+    namespace toprope {                                                                                                                    \
+    struct Body##Name {                                                                                                                    \
+        using Tensor = AscendC::LocalTensor<float>;                                                                                        \
+        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__       \
+    };                                                                                                                                     \
+    }                                                                                                                                      \
+    namespace AscendC {                                                                                                                    \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount,  \
+              toprope::Site site = toprope::Site::here()) {                                                                                \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                        \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                           \
+        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                            \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                              \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,                           \
+              toprope::Site site = toprope::Site::here()) {                                                                                \
+        Name<T>(dst, src, sharedTmpBuffer, src.GetSize(), site);                                                                           \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, toprope::Site site = toprope::Site::here()) { \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                        \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                           \
+        toprope::Scratch scratch(#Name, site);                                                                                             \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src}, calCount, site, toprope::Body##Name{});                              \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, toprope::Site site = toprope::Site::here()) {                          \
+        Name<T>(dst, src, src.GetSize(), site);                                                                                            \
+    }                                                                                                                                      \
     }
 #define TOPROPE_UNWRAP(...) __VA_ARGS__
 // Choices of algorithm: accepted, without effect, because each function here has one algorithm.
 #define TOPROPE_CONFIG , const auto& config = toprope::kOnlyAlgorithm
 
 // The same with two sources.
-#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, dtypes, extra, ...)                                                                                    \
-    namespace toprope {                                                                                                                                 \
-    struct Body##Name {                                                                                                                                 \
-        using Tensor = AscendC::LocalTensor<float>;                                                                                                     \
-        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__                    \
-    };                                                                                                                                                  \
-    }                                                                                                                                                   \
-    namespace AscendC {                                                                                                                                 \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>& sharedTmpBuffer,           \
-              const uint32_t calCount, toprope::Site site = toprope::Site::here()) {                                                                    \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                                         \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                                    \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>& sharedTmpBuffer,           \
-              toprope::Site site = toprope::Site::here()) {                                                                                             \
-        Name<T>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), site);                                                                                \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,                               \
-              toprope::Site site = toprope::Site::here()) {                                                                                             \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>, #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)"); \
-        toprope::Scratch scratch(#Name, site);                                                                                                          \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                                    \
-    }                                                                                                                                                   \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, toprope::Site site = toprope::Site::here()) {          \
-        Name<T>(dst, src0, src1, src0.GetSize(), site);                                                                                                 \
-    }                                                                                                                                                   \
+#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, dtypes, extra, ...)                                                           \
+    namespace toprope {                                                                                                              \
+    struct Body##Name {                                                                                                              \
+        using Tensor = AscendC::LocalTensor<float>;                                                                                  \
+        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__ \
+    };                                                                                                                               \
+    }                                                                                                                                \
+    namespace AscendC {                                                                                                              \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
+              const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount, toprope::Site site = toprope::Site::here()) {    \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                  \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                     \
+        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                      \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                 \
+    }                                                                                                                                \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
+              const LocalTensor<uint8_t>& sharedTmpBuffer, toprope::Site site = toprope::Site::here()) {                             \
+        Name<T>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), site);                                                             \
+    }                                                                                                                                \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,            \
+              toprope::Site site = toprope::Site::here()) {                                                                          \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                  \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                     \
+        toprope::Scratch scratch(#Name, site);                                                                                       \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                 \
+    }                                                                                                                                \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
+              toprope::Site site = toprope::Site::here()) {                                                                          \
+        Name<T>(dst, src0, src1, src0.GetSize(), site);                                                                              \
+    }                                                                                                                                \
     }
 
 // A function that exists with the caller's temporary space and without is written once, as a macro over these two pairs.

@@ -1,0 +1,13 @@
+// The advanced vector library, one file per topic. The 910 (dav-1001) has none of it.
+#pragma once
+
+#if __NPU_ARCH__ != 1001
+#include "activation.h"
+#include "layout.h"
+#include "norm.h"
+#include "power.h"
+#include "quant.h"
+#include "softmax.h"
+#include "sort.h"
+#include "sum.h"
+#endif
