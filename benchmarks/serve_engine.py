@@ -65,7 +65,10 @@ def save_smollm2(folder: Path, gguf: Path) -> None:
     import transformers
 
     model = transformers.AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    model.save_pretrained(folder)
+    plain = {key: value for key, value in model.config.to_dict().items() if key != "quantization_config"}
+    fresh = transformers.LlamaForCausalLM(transformers.LlamaConfig(**plain))  # a model read from GGUF cannot be saved
+    fresh.load_state_dict(model.state_dict())
+    fresh.save_pretrained(folder)
 
 
 class Ours:
@@ -212,6 +215,7 @@ def main() -> None:
     parser.add_argument("--vllm", metavar="PYTHON")
     parser.add_argument("--only", choices=("mixed", "smollm2"))
     parser.add_argument("--dtypes", default="float32,bfloat16", help="of SmolLM2")
+    parser.add_argument("--batches", default="1,8,32", help="of SmolLM2")
     options = parser.parse_args()
     results: dict[str, Any] = {"load_average": os.getloadavg()[0], "processors": os.cpu_count()}
     with tempfile.TemporaryDirectory() as temporary:
@@ -225,7 +229,7 @@ def main() -> None:
             folder = Path(temporary) / "smollm2"
             save_smollm2(folder, Path(package.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf")
             for dtype in options.dtypes.split(","):
-                for batch in (1, 8, 32):
+                for batch in map(int, options.batches.split(",")):
                     work = even_work(batch)
                     results[f"smollm2_{dtype}_{batch}"] = compare(
                         folder, dtype, work, options.rounds, options.vllm, [batch], batch
