@@ -15,7 +15,7 @@ struct Demand {
     double hit = 0, miss = 0, evicted = 0;  // evicted: modified bytes that had to leave L2 for it
     double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
-    double bytes = 0, rows = 0;
+    double bytes = 0, odd_rows = 0;         // odd: shorter than a sector, or not starting on one
     uint64_t first = 0;                     // first line: how other cores recognise the same range
 };
 
@@ -250,7 +250,7 @@ private:
         const double part = bytes < kLineBytes ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
         t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight * (t.write ? 1 : part);
         t.demand.bytes += static_cast<double>(bytes);
-        t.demand.rows += 1;
+        t.demand.odd_rows += address % kSectorBytes != 0 || bytes < kSectorBytes;
     }
 
     const Chip& chip_;

@@ -386,7 +386,7 @@ private:
             const bool bypass = (instrs_[t.instr].arg >> 8) & 1;
             const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
             t.ready = event.time + wait;
-            t.row_cycles = op.row * t.demand.rows + cycles_[t.instr];
+            t.row_cycles = op.row * t.demand.odd_rows + cycles_[t.instr];
             if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }
