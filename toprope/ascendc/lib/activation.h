@@ -7,18 +7,21 @@
 namespace toprope {
 
 // y = a / (1 + exp(-slope b)), for a and b not among t[0], t[1]; y may be a or b.
-inline void over_logistic(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& a,
-                          const AscendC::LocalTensor<float>& b, float slope, const AscendC::LocalTensor<float>& t) {
+template <typename V>
+void over_logistic(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& a,
+                   const AscendC::LocalTensor<float>& b, float slope, const AscendC::LocalTensor<float>& t) {
     v.mul(t, b, -slope), v.exp(t, t), v.add(t, t, 1.f), v.div(y, a, t);
 }
 // t[0] = gelu(x), tanh form; uses t[0..1].
-inline void gelu_of(const Steps<float>& v, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>* t) {
+template <typename V>
+void gelu_of(const V& v, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>* t) {
     v.mul(t[0], x, x), v.mul(t[0], t[0], x), v.mul(t[0], t[0], 0.044715f), v.add(t[0], t[0], x);
     over_logistic(v, t[0], x, t[0], 1.59576912f, t[1]);
 }
 struct SwishBody {
     float slope;
-    void operator()(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
+    template <typename V>
+    void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
         over_logistic(v, y, x[0], x[0], slope, t[0]);
     }
@@ -26,7 +29,8 @@ struct SwishBody {
 // y = x[0] * swish(x[1])
 struct SwiGluBody {
     float slope;
-    void operator()(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
+    template <typename V>
+    void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
         over_logistic(v, t[0], x[1], x[1], slope, t[1]), v.mul(y, x[0], t[0]);
     }

@@ -48,8 +48,9 @@ inline constexpr float kPi = 3.14159265f, kHalfPi = 1.57079633f;
 
 // r = x + half_turns * pi - k pi in [-pi/2, pi/2], k the nearest whole number (left in k). pi = 201/64 + two small parts, so that k pi is
 // exact.
-inline void reduce_by_pi(const Steps<float>& v, const AscendC::LocalTensor<float>& r, const AscendC::LocalTensor<float>& k,
-                         const AscendC::LocalTensor<float>& t, const AscendC::LocalTensor<float>& x, float half_turns) {
+template <typename V>
+void reduce_by_pi(const V& v, const AscendC::LocalTensor<float>& r, const AscendC::LocalTensor<float>& k,
+                  const AscendC::LocalTensor<float>& t, const AscendC::LocalTensor<float>& x, float half_turns) {
     v.mul(k, x, 1 / kPi), v.add(k, k, half_turns), v.round(k, k, AscendC::RoundMode::CAST_RINT);
     v.add(t, k, -half_turns);
     v.mul(r, t, -3.140625f), v.add(r, r, x);
@@ -57,21 +58,23 @@ inline void reduce_by_pi(const Steps<float>& v, const AscendC::LocalTensor<float
     v.add(t, k, -half_turns), v.mul(t, t, -1.509957990e-7f), v.add(r, r, t);
 }
 // s = sin(r) for |r| <= pi/2; t is overwritten, s must not be r.
-inline void sine_of(const Steps<float>& v, const AscendC::LocalTensor<float>& s, const AscendC::LocalTensor<float>& t,
-                    const AscendC::LocalTensor<float>& r) {
+template <typename V>
+void sine_of(const V& v, const AscendC::LocalTensor<float>& s, const AscendC::LocalTensor<float>& t, const AscendC::LocalTensor<float>& r) {
     v.mul(t, r, r);
     v.polynomial(s, t, {1.f, -1.6666667e-1f, 8.3333333e-3f, -1.9841270e-4f, 2.7557319e-6f, -2.5052108e-8f});
     v.mul(s, s, r);
 }
 // y = s, or -s where k is odd; t is overwritten.
-inline void negate_odd(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& t,
-                       const AscendC::LocalTensor<float>& s, const AscendC::LocalTensor<float>& k) {
+template <typename V>
+void negate_odd(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& t,
+                const AscendC::LocalTensor<float>& s, const AscendC::LocalTensor<float>& k) {
     v.mul(t, k, 0.5f), v.round(t, t, AscendC::RoundMode::CAST_FLOOR), v.mul(t, t, 4.f), v.mul(k, k, -2.f), v.add(t, t, k), v.add(t, t, 1.f);
     v.mul(y, s, t);
 }
 // y = atan(x); uses t[0..2]; y may be x.
-inline void arc_tangent(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x,
-                        const AscendC::LocalTensor<float>* t) {
+template <typename V>
+void arc_tangent(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x,
+                 const AscendC::LocalTensor<float>* t) {
     v.abs(t[0], x), v.max(t[1], t[0], 1.17549435e-38f), v.fill(t[2], 1.f), v.div(t[1], t[2], t[1]);
     v.min(t[0], t[0], t[1]);  // min(|x|, 1/|x|)
     v.mul(t[1], t[0], t[0]);
@@ -83,7 +86,8 @@ inline void arc_tangent(const Steps<float>& v, const AscendC::LocalTensor<float>
     v.sign(t[0], x), v.mul(y, t[2], t[0]);
 }
 // t[0] = 1 - erf(|x|), that is the polynomial times exp(-x^2); uses t[0..2].
-inline void error_tail(const Steps<float>& v, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>* t) {
+template <typename V>
+void error_tail(const V& v, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>* t) {
     v.abs(t[0], x), v.mul(t[0], t[0], 0.3275911f), v.add(t[0], t[0], 1.f), v.invert(t[1], t[0], t[2]);
     v.polynomial(t[0], t[1], {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f});
     v.mul(t[0], t[0], t[1]);

@@ -7,8 +7,9 @@
 namespace toprope {
 
 // y = x[0] to the power x[1] for float. A negative base needs a whole exponent and takes its parity; otherwise the result is NaN.
-inline void power_of(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& base,
-                     const AscendC::LocalTensor<float>& exponent, const AscendC::LocalTensor<float>* t) {
+template <typename V>
+void power_of(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& base,
+              const AscendC::LocalTensor<float>& exponent, const AscendC::LocalTensor<float>* t) {
     v.abs(t[0], base), v.log(t[0], t[0]), v.max(t[0], t[0], -3.4e38f), v.mul(t[0], t[0], exponent),
         v.exp(t[0], t[0]);                                            // |base|^exponent; 0^0 = 1
     v.sign(t[1], base), v.mul(t[1], t[1], -1.f), v.relu(t[1], t[1]);  // 1 where the base is negative
@@ -35,7 +36,8 @@ void integer_power(const Steps<I>& v, const AscendC::LocalTensor<I>& y, const As
 }
 
 struct PowerBody {
-    void operator()(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
+    template <typename V>
+    void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
         power_of(v, y, x[0], x[1], t);
     }
@@ -44,7 +46,8 @@ struct PowerBody {
 template <bool scalar_base>
 struct PowerScalarBody {
     float scalar;
-    void operator()(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
+    template <typename V>
+    void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
         v.fill(t[4], scalar);
         power_of(v, y, scalar_base ? t[4] : x[0], scalar_base ? x[0] : t[4], t);
@@ -96,7 +99,8 @@ void power(Scratch scratch, const AscendC::LocalTensor<T>& dst, const T& base, c
 // exp(a + b) = exp(a) * (1 + b + b^2/2! + ...), a the whole part, b the rest.
 template <uint8_t level>
 struct ExpTaylorBody {
-    void operator()(const Steps<float>& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
+    template <typename V>
+    void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
         v.round(t[0], x[0], AscendC::RoundMode::CAST_FLOOR), v.sub(t[1], x[0], t[0]), v.exp(t[0], t[0]);
         v.fill(t[2], 1.f);

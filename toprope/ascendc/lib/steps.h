@@ -53,6 +53,10 @@ private:
     bool short_ = false;
 };
 
+// Round to nearest as each conversion names it: for half that is CAST_NONE on every chip.
+template <typename U>
+inline constexpr AscendC::RoundMode kNearest = std::is_same_v<U, half> ? AscendC::RoundMode::CAST_NONE : AscendC::RoundMode::CAST_RINT;
+
 // Vector calls over n elements at one place in the user's source.
 template <typename T>
 struct Steps {
@@ -78,22 +82,18 @@ struct Steps {
     void relu(const Tensor& d, const Tensor& a) const { AscendC::Relu(d, a, n, site), wait(); }
     void fill(const Tensor& d, T s) const { AscendC::Duplicate(d, s, n, site), wait(); }
     void copy(const Tensor& d, const Tensor& a) const { AscendC::Adds(d, a, T(0), n, site), wait(); }
-    // Whole numbers. Chips without a conversion inside float go through int32, which holds them up to 2^31.
+    // To whole numbers, inside float. Functions that need it take their steps as a template, so that only their use is an error elsewhere.
     void round(const Tensor& d, const Tensor& a, AscendC::RoundMode mode) const {
-        if constexpr (__NPU_ARCH__ == 2201)
-            AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
-        else {
-            const AscendC::LocalTensor<int32_t> whole = d.template ReinterpretCast<int32_t>();
-            AscendC::Cast(whole, a, mode, static_cast<uint32_t>(n), site), wait();
-            AscendC::Cast(d, whole, AscendC::RoundMode::CAST_NONE, static_cast<uint32_t>(n), site), wait();
-        }
+        static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0,
+                      "this function rounds inside float, for which toprope has no way on this chip yet");
+        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
     }
     template <typename U>
     void cast(const Tensor& d, const AscendC::LocalTensor<U>& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_NONE) const {
         AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
     }
     template <typename U>
-    void cast_out(const AscendC::LocalTensor<U>& d, const Tensor& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_RINT) const {
+    void cast_out(const AscendC::LocalTensor<U>& d, const Tensor& a, AscendC::RoundMode mode = kNearest<U>) const {
         AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
     }
     // d = 1 / a, by a division (the reciprocal instruction is an approximation); ones is filled.
@@ -158,7 +158,8 @@ inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
     namespace toprope {                                                                                                                    \
     struct Body##Name {                                                                                                                    \
         using Tensor = AscendC::LocalTensor<float>;                                                                                        \
-        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__       \
+        template <typename V>                                                                                                              \
+        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__                \
     };                                                                                                                                     \
     }                                                                                                                                      \
     namespace AscendC {                                                                                                                    \
@@ -192,40 +193,41 @@ inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
 #define TOPROPE_CONFIG , const auto& config = toprope::kOnlyAlgorithm
 
 // The same with two sources.
-#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, dtypes, extra, ...)                                                           \
-    namespace toprope {                                                                                                              \
-    struct Body##Name {                                                                                                              \
-        using Tensor = AscendC::LocalTensor<float>;                                                                                  \
-        void operator()(const Steps<float>& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__ \
-    };                                                                                                                               \
-    }                                                                                                                                \
-    namespace AscendC {                                                                                                              \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
-              const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount, toprope::Site site = toprope::Site::here()) {    \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                  \
-                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                     \
-        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                      \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                 \
-    }                                                                                                                                \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
-              const LocalTensor<uint8_t>& sharedTmpBuffer, toprope::Site site = toprope::Site::here()) {                             \
-        Name<T>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), site);                                                             \
-    }                                                                                                                                \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,            \
-              toprope::Site site = toprope::Site::here()) {                                                                          \
-        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                                  \
-                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                     \
-        toprope::Scratch scratch(#Name, site);                                                                                       \
-        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});                 \
-    }                                                                                                                                \
-    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                     \
-              toprope::Site site = toprope::Site::here()) {                                                                          \
-        Name<T>(dst, src0, src1, src0.GetSize(), site);                                                                              \
-    }                                                                                                                                \
+#define TOPROPE_LIB_BINARY(Name, meaning, temporaries, dtypes, extra, ...)                                                        \
+    namespace toprope {                                                                                                           \
+    struct Body##Name {                                                                                                           \
+        using Tensor = AscendC::LocalTensor<float>;                                                                               \
+        template <typename V>                                                                                                     \
+        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__       \
+    };                                                                                                                            \
+    }                                                                                                                             \
+    namespace AscendC {                                                                                                           \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                  \
+              const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount, toprope::Site site = toprope::Site::here()) { \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                               \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                  \
+        toprope::Scratch scratch(#Name, sharedTmpBuffer, site);                                                                   \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});              \
+    }                                                                                                                             \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                  \
+              const LocalTensor<uint8_t>& sharedTmpBuffer, toprope::Site site = toprope::Site::here()) {                          \
+        Name<T>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), site);                                                          \
+    }                                                                                                                             \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,         \
+              toprope::Site site = toprope::Site::here()) {                                                                       \
+        static_assert(toprope::is_one_of<T, TOPROPE_UNWRAP dtypes>,                                                               \
+                      #Name ": this chip has no " #Name " for this element type (see `toprope api " #Name "`)");                  \
+        toprope::Scratch scratch(#Name, site);                                                                                    \
+        toprope::by_pieces<toprope::temporaries>(scratch, dst, {src0, src1}, calCount, site, toprope::Body##Name{});              \
+    }                                                                                                                             \
+    template <typename T, bool isReuseSource = false TOPROPE_UNWRAP extra>                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                                  \
+              toprope::Site site = toprope::Site::here()) {                                                                       \
+        Name<T>(dst, src0, src1, src0.GetSize(), site);                                                                           \
+    }                                                                                                                             \
     }
 
 // A function that exists with the caller's temporary space and without is written once, as a macro over these two pairs.
