@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.profile import diagnose
-from toprope.report import html, perfetto, summary, text
+from toprope.report import html, msprof, perfetto, summary, text
 
 
 def main(argv: list[str]) -> int:
@@ -23,6 +23,9 @@ def main(argv: list[str]) -> int:
         metavar="FILE",
         help="Chrome/Perfetto trace (ui.perfetto.dev, chrome://tracing, MindStudio Insight)",
     )
+    p.add_argument(
+        "--csv", type=Path, metavar="FOLDER", help="the CSV files of msprof op (PipeUtilization.csv, Memory.csv, ...)"
+    )
     p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
     options = p.parse_intermixed_args(argv)
     prepared = prepare(options)
@@ -36,9 +39,10 @@ def _profile(prepared: Prepared) -> int:
     verdicts, complaint = judged(prepared, references)
     result = summary.of(run, verdicts, diagnose(run))
     options = prepared.options
-    writers: tuple[tuple[Path | None, Callable[[Path], None]], ...] = (
+    writers: tuple[tuple[Path | None, Callable[[Path], object]], ...] = (
         (options.html, lambda f: html.write(result, f)),
         (options.trace, lambda f: perfetto.write(run, f)),
+        (options.csv, lambda f: msprof.write(run, f)),
     )
     for path, write in writers:
         if path:
@@ -48,7 +52,7 @@ def _profile(prepared: Prepared) -> int:
         print(json.dumps(summary.as_json(result), indent=1))
     else:
         text.show(result)
-        for path in filter(None, (options.html, options.trace)):
+        for path in filter(None, (options.html, options.trace, options.csv)):
             print(f"wrote {path}")
     if complaint is not None:
         raise complaint

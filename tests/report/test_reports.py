@@ -1,0 +1,74 @@
+"""Reports agree with the run they show."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toprope
+from toprope.kernel import Run
+from toprope.report import html, msprof, perfetto, summary
+
+ADD = Path(__file__).parent.parent.parent / "examples" / "01_add" / "add_custom.cpp"
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    x, y, z = (np.zeros(1 << 16, np.float16) for _ in range(3))
+    return toprope.load(ADD).add_custom[8](x, y, z, 1 << 16)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_msprof_files_hold_the_runs_figures(run: Run, tmp_path: Path) -> None:
+    files = msprof.write(run, tmp_path)
+    assert {
+        "OpBasicInfo.csv",
+        "PipeUtilization.csv",
+        "Memory.csv",
+        "MemoryUB.csv",
+        "L2Cache.csv",
+        "ResourceConflictRatio.csv",
+        "trace.json",
+    } <= {f.name for f in files}
+    basic = rows(tmp_path / "OpBasicInfo.csv")[0]
+    assert float(basic["Task Duration(us)"]) == pytest.approx(run.timeline.microseconds, rel=1e-5)
+    pipes = rows(tmp_path / "PipeUtilization.csv")
+    assert len(pipes) == 8 and all(r["aic_time(us)"] == "NA" for r in pipes)
+    mean = np.mean([float(r["aiv_mte2_time(us)"]) for r in pipes])
+    assert mean == pytest.approx(run.timeline.pipe_us("MTE2"), rel=1e-4)
+    memory = rows(tmp_path / "Memory.csv")
+    assert sum(float(r["GM_to_UB_datas(KB)"]) for r in memory) == pytest.approx(2 * 2 * (1 << 16) / 1024)
+    assert sum(float(r["UB_to_GM_datas(KB)"]) for r in memory) == pytest.approx(2 * (1 << 16) / 1024)
+    code = rows(tmp_path / "simulator" / "code_exe.csv")
+    assert any(r["code"].endswith("add_custom.cpp:45") for r in code)
+
+
+def test_line_costs_do_not_exceed_the_time(run: Run) -> None:
+    costs = summary.line_costs(run)
+    for pipe in {r.pipe for r in costs}:
+        assert sum(r.microseconds for r in costs if r.pipe == pipe) <= run.timeline.microseconds * 1.001
+
+
+def test_perfetto_events_lie_inside_the_run(run: Run, tmp_path: Path) -> None:
+    perfetto.write(run, tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    boxes = [e for e in events if e["ph"] == "X"]
+    assert {e["pid"] for e in boxes} == {f"core{i}.veccore0" for i in range(8)}
+    assert max(e["ts"] + e["dur"] for e in boxes) <= run.timeline.microseconds * 1.001
+    starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
+    assert all(starts[e["id"]] <= e["ts"] + 1e-3 for e in events if e["ph"] == "t")
+
+
+def test_the_page_is_one_file_with_the_data_inside(run: Run) -> None:
+    page = html.page(summary.of(run, {}))
+    data = json.loads(page.split("const D=")[1].split(", S=D.summary;")[0].replace("<\\/", "</"))
+    assert len(data["cores"]) == 8 and data["summary"]["kernel"] == "add_custom"
+    assert sum(len(c["events"]) for c in data["cores"]) > 100 and "src=" not in page and "<link" not in page
