@@ -128,7 +128,7 @@ def test_infinity_is_judged_in_the_dtype_of_the_result():
 
 
 @given(st.lists(st.tuples(st.floats(width=32), st.floats(width=32)), min_size=1, max_size=20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_pair_of_floats_gives_figures_without_nan(pairs):
     actual, golden = (np.array(side, dtype=np.float32) for side in zip(*pairs, strict=True))
     verdict = compare(actual, golden)
