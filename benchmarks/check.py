@@ -57,7 +57,7 @@ extern "C" __global__ __aicore__ void strided(GM_ADDR x, GM_ADDR z, int32_t tile
     DataCopy(a, xg, 32 * 1024);
     SetFlag<HardEvent::MTE2_V>(0);
     WaitFlag<HardEvent::MTE2_V>(0);
-    for (int32_t i = 0; i < tiles; i++) Add(a[i % 4 * 64], a[i % 8 * 32], a, 32, 128, {1, 1, 1, 16, 16, 16});
+    for (int32_t i = 0; i < tiles; i++) Add(a[16384 + i % 4 * 64], a[i % 8 * 32], a, 32, 32, {1, 1, 1, 16, 16, 16});
     SetFlag<HardEvent::V_MTE3>(0);
     WaitFlag<HardEvent::V_MTE3>(0);
     DataCopy(zg, a, 32 * 1024);
