@@ -184,3 +184,13 @@ def test_other_chips_give_other_times(launched: dict[str, Run]) -> None:
         predict(replace(trace, soc="ascend910b4"), soc.load("ascend910b4")),
     )
     assert 1.7 < b4.microseconds / b1.microseconds < 2.4, "half the HBM rate"
+
+
+def test_the_assumed_share_counts_what_rests_on_assumptions(launched: dict[str, Run]) -> None:
+    copies, meeting = launched["all"], launched["meet"]
+    assert copies.timeline.assumed_share < 0.01, "measured on this chip"
+    assert predict(copies.trace, soc.load("ascend910b4")).assumed_share > 0.5, "the rate of HBM is assumed there"
+    latency = meeting.soc.number("flags.cross_core_cycles")
+    assert meeting.timeline.assumed_share >= latency / meeting.timeline.cycles, (
+        "cores meet through a flag of assumed latency"
+    )

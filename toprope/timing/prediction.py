@@ -52,7 +52,7 @@ def predict(trace: Trace, soc: Soc, *, l2: str = "cold") -> Timeline:
 class _Prices:
     ops: Array  # native.OP_COST, one row for each operation of the trace
     cycles: Array  # what an instruction costs its own core; GM transfers add their data
-    assumed: Array  # the part of it that rests on assumed numbers
+    assumed: Array  # the part that rests on assumed numbers; infinite where that is all of it
 
 
 def _prices(trace: Trace, soc: Soc) -> _Prices:
@@ -92,8 +92,15 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         np.float32,
     )
     cycles = fixed[rows] + per_work * instrs["work"] + size / rate[rows]
-    assumed = np.where(np.array([cost.kind == "assumed" for cost in costs] or [False])[rows], cycles, np.float32(0))
+    gm = np.array([_through_gm(cost) for cost in costs] or [False])
+    assumed = np.where(_rests_on_assumption(soc, costs)[rows], np.where(gm[rows], np.inf, cycles), 0)
     return _Prices(ops, np.ascontiguousarray(cycles, np.float32), assumed)
+
+
+def _rests_on_assumption(soc: Soc, costs: list[Cost]) -> Array:
+    """Operations whose price is assumed; a GM copy's also when the rate of HBM is."""
+    hbm = soc.kind_of("hbm.read_tbps") == "assumed"
+    return np.array([cost.kind == "assumed" or (hbm and _through_gm(cost)) for cost in costs] or [False])
 
 
 def _through_gm(cost: Cost) -> bool:

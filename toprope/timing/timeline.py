@@ -10,6 +10,7 @@ import numpy as np
 from toprope.soc import Soc
 from toprope.trace import PIPES, Array, Trace
 
+SOFTWARE_FLAG = 16  # flags from here on live in GM (ascendc/api/cross_core.h)
 STALLS = ("issue", "pipe busy", "flag", "barrier", "queue full", "other core", "data hazard", "launch")
 
 
@@ -112,6 +113,14 @@ class Timeline:
         if not len(path) or not self.cycles:
             return 0.0
         spent = self.end[path] - self.start[path]
-        assumed = np.minimum(self.assumed_cycles[path], spent).sum()
+        assumed = np.minimum(self.assumed_cycles[path], spent).sum() + self._assumed_between_cores(path)
         prologue = self.soc.number("prologue.cycles") if self.soc.kind_of("prologue.cycles") == "assumed" else 0.0
         return float(min(1.0, (assumed + prologue) / self.cycles))
+
+    def _assumed_between_cores(self, path: Array) -> float:
+        """Cycles on the path that a flag took from one core to another, where that latency is assumed."""
+        if self.soc.kind_of("flags.cross_core_cycles") != "assumed":
+            return 0.0
+        latency = {False: self.soc.number("flags.cross_core_cycles"), True: self.soc.number("flags.software_cycles")}
+        waits = path[self.stall[path] == STALLS.index("other core")]
+        return sum(latency[bool((flag & 0xFF) >= SOFTWARE_FLAG)] for flag in self.trace.instrs["work"][waits])
