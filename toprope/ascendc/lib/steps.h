@@ -17,7 +17,7 @@
 
 namespace toprope {
 
-inline constexpr Op kOpScratch{"temporary space", Pipe::s, Kind::mark, "none"};
+inline constexpr Op kOpScratch{"temporary space", Pipe::s, Kind::mark, "scalar"};
 
 // Temporary UB of one call of a library function.
 class Scratch {
