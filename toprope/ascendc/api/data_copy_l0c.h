@@ -7,7 +7,6 @@
 namespace toprope {
 
 // Special registers, below those of api/registers.h.
-inline constexpr int kRegQuantScalar = 25, kRegNz2Nd = 24, kRegQuantTensor = 23;
 inline constexpr Op kOpFixpipeState{"SetFixpipe", Pipe::s, Kind::state, "set_state"};
 
 constexpr bool quantises_by_column(QuantMode_t mode) {

@@ -94,8 +94,6 @@ inline constexpr Op kOpLoad3dB{"LoadData", Pipe::mte1, Kind::copy, "l1_to_l0b_3d
 inline constexpr Op kOpFillL0{"Fill", Pipe::mte1, Kind::compute, "fill_l0"};
 inline constexpr Op kOpFillL1{"Fill", Pipe::mte2, Kind::compute, "fill_l1"};
 
-// Registers of the 3D load, by index into Core::registers.
-inline constexpr int kFmatrixRegister = 1, kPadValueRegister = 3, kLoadRepeatRegister = 4;
 
 inline bool require_l0(const Op& op, Space space, Site site) {
     if (space == Space::l0a || space == Space::l0b) return true;
@@ -162,12 +160,12 @@ void load_2d(const Op& op, const AscendC::LocalTensor<T>& dst, const Source* src
 struct FeatureMap {
     uint32_t h, w, pad_left, pad_right, pad_top, pad_bottom;
     static FeatureMap load() {
-        const uint64_t v = self->registers[kFmatrixRegister];
+        const uint64_t v = self->registers[kRegFmatrix];
         return {static_cast<uint32_t>(v & 0xffff), static_cast<uint32_t>(v >> 16 & 0xffff), static_cast<uint32_t>(v >> 32 & 0xff),
                 static_cast<uint32_t>(v >> 40 & 0xff), static_cast<uint32_t>(v >> 48 & 0xff), static_cast<uint32_t>(v >> 56 & 0xff)};
     }
     static void store(uint32_t h, uint32_t w, const uint8_t* pad) {
-        self->registers[kFmatrixRegister] = h | uint64_t{w} << 16 | uint64_t{pad[0]} << 32 | uint64_t{pad[1]} << 40 | uint64_t{pad[2]} << 48 | uint64_t{pad[3]} << 56;
+        self->registers[kRegFmatrix] = h | uint64_t{w} << 16 | uint64_t{pad[0]} << 32 | uint64_t{pad[1]} << 40 | uint64_t{pad[2]} << 48 | uint64_t{pad[3]} << 56;
     }
 };
 
@@ -218,7 +216,7 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
     if (!self->execute) return;
     const T pad = [] {
         T v;
-        std::memcpy(static_cast<void*>(&v), &self->registers[kPadValueRegister], sizeof v);
+        std::memcpy(static_cast<void*>(&v), &self->registers[kRegLoadPadValue], sizeof v);
         return v;
     }();
     const uint8_t* from = src.host();
@@ -279,7 +277,7 @@ template <typename T, const IsResetLoad3dConfig& defaultConfig = IS_RESER_LOAD3D
 void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if constexpr (defaultConfig.isSetFMatrix) FeatureMap::store(p.l1H, p.l1W, p.padList);
-    if constexpr (defaultConfig.isSetPadding) std::memcpy(&self->registers[kPadValueRegister], &p.padValue, sizeof(T));
+    if constexpr (defaultConfig.isSetPadding) std::memcpy(&self->registers[kRegLoadPadValue], &p.padValue, sizeof(T));
     Im2col map{FeatureMap::load(), p.channelSize, p.strideW, p.strideH, p.filterW + (p.filterSizeW ? 256u : 0u), p.filterH + (p.filterSizeH ? 256u : 0u), p.dilationFilterW, p.dilationFilterH, 0, 0};
     const auto outputs = [](uint32_t size, uint32_t pads, uint32_t filter, uint32_t dilation, uint32_t stride) {
         const uint32_t reach = dilation * (filter - 1) + 1;
@@ -364,7 +362,7 @@ template <typename T> void InitConstValue(const LocalTensor<T>& dst, const InitC
 inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], const FmatrixMode& fmatrixMode, toprope::Site = toprope::Site::here()) {
     if (fmatrixMode == FmatrixMode::FMATRIX_LEFT) toprope::FeatureMap::store(l1H, l1W, padList);
 }
-template <typename T> void SetLoadDataPaddingValue(const T padValue) { std::memcpy(&toprope::self->registers[toprope::kPadValueRegister], &padValue, sizeof(T)); }
+template <typename T> void SetLoadDataPaddingValue(const T padValue) { std::memcpy(&toprope::self->registers[toprope::kRegLoadPadValue], &padValue, sizeof(T)); }
 inline void SetLoadDataBoundary(uint32_t) {}
 inline void SetLoadDataRepeat(const LoadDataRepeatParam& p, toprope::Site site = toprope::Site::here()) {
     if (p.repeatTime > 1) toprope::warn("load3d-repeat-not-modelled", site, nullptr, "SetLoadDataRepeat(%u times): the repeat mode of the 3D load is not carried out here; each LoadData runs once", p.repeatTime);

@@ -150,9 +150,9 @@ void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
 }
 
 //: SetHF32Mode, SetHF32TransMode, SetMMColumnMajor, SetMMRowMajor, SetMMLayoutTransform | cube modes: HF32 rounding of float operands, order of the product | - | A2 A3 | SetHF32Mode
-inline void SetHF32Mode(bool hf32Mode) { toprope::self->registers[0] = (toprope::self->registers[0] & ~1ull) | static_cast<uint64_t>(hf32Mode); }
-inline void SetHF32TransMode(bool hf32TransMode) { toprope::self->registers[0] = (toprope::self->registers[0] & ~2ull) | static_cast<uint64_t>(hf32TransMode) << 1; }
-inline void SetMMLayoutTransform(bool columnMajor) { toprope::self->registers[0] = (toprope::self->registers[0] & ~4ull) | static_cast<uint64_t>(columnMajor) << 2; }
+inline void SetHF32Mode(bool hf32Mode) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~1ull) | static_cast<uint64_t>(hf32Mode); }
+inline void SetHF32TransMode(bool hf32TransMode) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~2ull) | static_cast<uint64_t>(hf32TransMode) << 1; }
+inline void SetMMLayoutTransform(bool columnMajor) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~4ull) | static_cast<uint64_t>(columnMajor) << 2; }
 inline void SetMMColumnMajor() { SetMMLayoutTransform(true); }
 inline void SetMMRowMajor() { SetMMLayoutTransform(false); }
 

@@ -22,7 +22,6 @@ inline constexpr Op kOpBlockReduceMin{"BlockReduceMin", Pipe::v, Kind::compute, 
 inline constexpr Op kOpPairReduceSum{"PairReduceSum", Pipe::v, Kind::compute, "vcpadd"};
 
 // Special registers (Core::registers) that the reductions leave behind: bits of the sum; bits of the best value and its index.
-inline constexpr int kSumRegister = 8, kBestValueRegister = 9, kBestIndexRegister = 10;
 
 using Fold = AscendC::ReduceType;
 template <typename T>
@@ -202,9 +201,9 @@ void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
             if (leads) {
                 overall = best;
                 const T typed = static_cast<T>(best);
-                self->registers[kBestValueRegister] = 0;
-                std::memcpy(&self->registers[kBestValueRegister], &typed, sizeof(T));
-                self->registers[kBestIndexRegister] = uint64_t{r} * l.width + lane;
+                self->registers[kRegBestValue] = 0;
+                std::memcpy(&self->registers[kRegBestValue], &typed, sizeof(T));
+                self->registers[kRegBestIndex] = uint64_t{r} * l.width + lane;
             }
         }
     }

@@ -44,8 +44,8 @@ void reduce_sum_all(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTens
         sum = static_cast<float>(static_cast<T>(sum + v[0]));
     }
     const T typed = static_cast<T>(sum);
-    self->registers[kSumRegister] = 0;
-    std::memcpy(&self->registers[kSumRegister], &typed, sizeof(T));
+    self->registers[kRegReduceSum] = 0;
+    std::memcpy(&self->registers[kRegReduceSum], &typed, sizeof(T));
     order_pipes(AscendC::HardEvent::V_S, site);
     dst.SetValue(0, typed, site);
     order_pipes(AscendC::HardEvent::S_V, site);
@@ -167,7 +167,7 @@ template <typename T>
 T GetReduceRepeatSumSpr(toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(GetReduceRepeatSumSpr);
     toprope::record(toprope::kOpGetAccVal, site, 1, toprope::vector_arg<T>());
-    return toprope::register_value<T>(toprope::kSumRegister);
+    return toprope::register_value<T>(toprope::kRegReduceSum);
 }
 //: GetAccVal | older name of GetReduceRepeatSumSpr | half float | A2 A3 | GetReduceRepeatSumSpr(ISASI)
 template <typename T>
@@ -180,8 +180,8 @@ template <typename T>
 void GetReduceRepeatMaxMinSpr(T& maxMinValue, T& maxMinIndex, toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(GetReduceRepeatMaxMinSpr);
     toprope::record(toprope::kOpGetReduceMaxMinCount, site, 1, toprope::vector_arg<T>());
-    maxMinValue = toprope::register_value<T>(toprope::kBestValueRegister);
-    maxMinIndex = toprope::register_value<T>(toprope::kBestIndexRegister);
+    maxMinValue = toprope::register_value<T>(toprope::kRegBestValue);
+    maxMinIndex = toprope::register_value<T>(toprope::kRegBestIndex);
 }
 template <typename T>
 void GetReduceRepeatMaxMinSpr(T& maxMinValue, toprope::Site site = toprope::Site::here()) {

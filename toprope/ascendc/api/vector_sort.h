@@ -37,7 +37,6 @@ inline constexpr Op kOpProposalConcat{"ProposalConcat", Pipe::v, Kind::compute, 
 inline constexpr Op kOpProposalExtract{"ProposalExtract", Pipe::v, Kind::compute, "vextract"};
 inline constexpr Op kOpGetMrgSortResult{"GetMrgSortResult", Pipe::s, Kind::scalar, "scalar"};
 
-inline constexpr int kMergedRegister = 11;  // four 16-bit counts of the last merge
 inline constexpr uint32_t kMaxQueueLength = 4095;
 
 template <typename T>
@@ -199,7 +198,7 @@ void merge_sorted(const AscendC::LocalTensor<T>& dst, const AscendC::MrgSortSrcL
             touch(instr, Space::ub, Mode::read, tensors[q]->address(), uint64_t{p.elementLengths[q]} * form.bytes, repeats,
                   static_cast<int64_t>(total * form.bytes));
     if (written > 0) touch(instr, Space::ub, Mode::write, dst.address(), written * form.bytes);
-    std::memcpy(&self->registers[kMergedRegister], taken, sizeof taken);
+    std::memcpy(&self->registers[kRegMergedCounts], taken, sizeof taken);
 }
 
 // One element of each of 16 proposals per repeat, into (in = true) or out of field `field`.
@@ -266,7 +265,7 @@ void MrgSort4(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const Mrg
 inline void GetMrgSortResult(uint16_t& mrgSortList1, uint16_t& mrgSortList2, uint16_t& mrgSortList3, uint16_t& mrgSortList4,
                              toprope::Site site = toprope::Site::here()) {
     toprope::record(toprope::kOpGetMrgSortResult, site, 1, static_cast<uint32_t>(toprope::Dtype::u16));
-    const uint64_t counts = toprope::self->registers[toprope::kMergedRegister];
+    const uint64_t counts = toprope::self->registers[toprope::kRegMergedCounts];
     mrgSortList1 = static_cast<uint16_t>(counts);
     mrgSortList2 = static_cast<uint16_t>(counts >> 16);
     mrgSortList3 = static_cast<uint16_t>(counts >> 32);

@@ -25,6 +25,33 @@ struct VectorState {
 
 struct Fiber;
 
+// The special registers of a core that this library models, all in one place so that no two share a number.
+enum Register : int {
+    kRegCubeModes,        // HF32, HF32 transpose, column major
+    kRegFmatrix,          // SetFmatrix: feature map of the 3D load
+    kRegLoadPadValue,     // SetLoadDataPaddingValue
+    kRegLoadRepeat,       // SetLoadDataRepeat
+    kRegL0Halves,         // which half of L0 the Matmul objects fill next
+    kRegReduceSum,        // last sum of a reduction
+    kRegBestValue,        // last value and index of ReduceMax/Min
+    kRegBestIndex,
+    kRegMergedCounts,     // four 16-bit counts of the last merge sort
+    kRegCmpMask,          // CMPMASK, two words
+    kRegCmpMaskHigh,
+    kRegDeqScale,         // SetDeqScale
+    kRegSaturate,         // SetSaturationFlag
+    kRegNz2Nd,            // SetFixpipeNz2ndFlag
+    kRegQuantScalar,      // SetFixpipePreQuantFlag
+    kRegQuantTensor,      // SetFixPipeConfig
+    kRegOrderedInits,     // InitDetermineComputeWorkspace calls so far
+    kRegSoftSyncs,        // software SyncAll calls so far
+    kRegPadSet,           // SetPadValue was called
+    kRegPadValue,         // SetPadValue: the value's bits
+    kRegControl,          // CTRL: SetCtrlSpr
+    kRegSystemWorkspace,  // SetSysWorkspace
+    kRegisterCount = 32
+};
+
 struct Core {
     uint8_t* memory[kSpaces] = {};
     uint32_t bytes[kSpaces] = {};
@@ -37,7 +64,7 @@ struct Core {
     VectorState vector;
     AtomicOp atomic = AtomicOp::none;
     Dtype atomic_type = Dtype::none;
-    uint64_t registers[32] = {};          // special registers, numbered by their owner headers: vector 5 to 14, cube 0 to 4, api/registers.h from 31 down
+    uint64_t registers[kRegisterCount] = {};
     void* pipe = nullptr;                 // AscendC::TPipe*
     uint8_t flag[kEventTypes][kEventIds] = {};
     uint8_t cross_flag[kCrossFlags] = {};                     // CrossCoreWaitFlag counts down

@@ -64,7 +64,6 @@ Lanes mask_form(const Op& op, uint32_t width, const uint64_t* mask, uint32_t rep
 }
 
 // Special registers of the vector unit, as numbers in Core::registers.
-inline constexpr int kRegCmpMask = 11 /* and 12 */, kRegDeqScale = 13, kRegSaturate = 14;
 
 // ---- operands ------------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 // Ordering between pipes inside a Matmul object: numbered marks of one pipe's progress that another pipe can wait for.
 #pragma once
 
-#include "../../core/queue.h"
+#include "../../core/vector.h"
 
 namespace toprope {
 
 // The target pipe goes on after everything that the source pipe was given so far.
-inline void order(AscendC::HardEvent event, Site site) {
+TOPROPE_OUTLINE inline void order(AscendC::HardEvent event, Site site) {
     if (!event_applies(event)) return;
     const int id = AscendC::GetTPipePtr()->FetchEventID(event);
     set_flag(event, id, site);
@@ -20,14 +20,14 @@ class Progress {
 public:
     explicit Progress(AscendC::HardEvent event) : event_(event) {}
     uint32_t marks() const { return made_; }
-    void mark(Site site) {
+    TOPROPE_OUTLINE void mark(Site site) {
         if (made_ - waited_ == kMarks) wait(waited_ + 1, site);
         AscendC::TEventID& id = ids_[made_ % kMarks];
         id = AscendC::GetTPipePtr()->AllocEventID(event_, site);
         set_flag(event_, id, site);
         ++made_;
     }
-    void wait(uint32_t mark, Site site) {
+    TOPROPE_OUTLINE void wait(uint32_t mark, Site site) {
         while (waited_ < mark && waited_ < made_) {
             const AscendC::TEventID id = ids_[waited_++ % kMarks];
             wait_flag(event_, id, site);
@@ -45,9 +45,9 @@ private:
 // L0A and L0B are shared by all Matmul objects of a core: two halves that take turns. The state lives in a register of the core.
 class L0Halves {
 public:
-    static constexpr int kRegister = 15;
+    static constexpr int kRegister = kRegL0Halves;
     // The half to fill next; a base block larger than half of the memory uses it whole.
-    static uint32_t take(bool whole, Site site) {
+    TOPROPE_OUTLINE static uint32_t take(bool whole, Site site) {
         State s = load();
         const uint32_t half = whole ? 0 : s.next;
         for (uint32_t h = 0; h < 2; ++h)
@@ -57,14 +57,14 @@ public:
         return half;
     }
     // After the last instruction of the cube that reads the half.
-    static void give(uint32_t half, Site site) {
+    TOPROPE_OUTLINE static void give(uint32_t half, Site site) {
         State s = load();
         s.id[half] = static_cast<uint8_t>(AscendC::GetTPipePtr()->AllocEventID(AscendC::HardEvent::M_MTE1, site));
         set_flag(AscendC::HardEvent::M_MTE1, s.id[half], site);
         s.busy |= static_cast<uint8_t>(1u << half);
         store(s);
     }
-    static void drain(Site site) {
+    TOPROPE_OUTLINE static void drain(Site site) {
         State s = load();
         settle(s, 0, site);
         settle(s, 1, site);
