@@ -31,7 +31,7 @@ public:
         bool found;
         int32_t slot;
     };
-    Place find(const void* matrix, int32_t row, int32_t column, uint32_t pass, uint8_t sub, bool shared, Site site) {
+    TOPROPE_OUTLINE Place find(const void* matrix, int32_t row, int32_t column, uint32_t pass, uint8_t sub, bool shared, Site site) {
         for (int32_t i = 0; i < slots_; ++i) {
             Slot& s = slot_[i];
             if (s.matrix != matrix || s.row != row || s.column != column) continue;
@@ -139,7 +139,7 @@ private:
         return used;
     }
 
-    void all(const MatmulJob& job, Site site) {
+    TOPROPE_OUTLINE void all(const MatmulJob& job, Site site) {
         const Blocks blocks(t_, job);
         MatmulJob one = job;
         for (one.block = 0; one.block < blocks.count(); ++one.block) {
@@ -149,7 +149,7 @@ private:
         finish(site);
     }
 
-    void batch(const MatmulJob& job, Site site) {
+    TOPROPE_OUTLINE void batch(const MatmulJob& job, Site site) {
         const uint32_t matrices = job.batch_a > job.batch_b ? job.batch_a : job.batch_b;
         for (uint32_t i = 0; i < matrices * job.loops; ++i) {
             MatmulJob one = job;
@@ -174,7 +174,7 @@ private:
 
     // ---- one base block ------------------------------------------------------------------------------------------------
 
-    void compute(const MatmulJob& job, Site site) {
+    TOPROPE_OUTLINE void compute(const MatmulJob& job, Site site) {
         const Blocks blocks(t_, job);
         const int32_t mi = blocks.m_of(job.block), ni = blocks.n_of(job.block), m = blocks.rows(mi), n = blocks.columns(ni);
         AscendC::LocalTensor<L0c> c = result(job, !job.partial, site);
@@ -200,14 +200,14 @@ private:
             unmarked_ = true;
             p.k = static_cast<uint16_t>(k);
             p.cmatrixInitVal = ks == 0 && !job.partial;
-            if (ks == 0 && job.has_bias && !job.partial) load_bias(job, ni, n, site);
+            if (ks == 0 && job.has_bias && !job.partial) load_bias(job, ni, n, p.n, site);
             order(AscendC::HardEvent::MTE1_M, site);
             multiply(c, a2, b2, p, ks == 0 && job.has_bias && !job.partial, site);
             L0Halves::give(half, site);
         }
     }
 
-    void multiply(const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<A>& a, const AscendC::LocalTensor<B>& b,
+    TOPROPE_OUTLINE void multiply(const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<A>& a, const AscendC::LocalTensor<B>& b,
                   AscendC::MmadParams& p, bool with_bias, Site site) {
         if (with_bias) {
             const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(p.n, 16)));
@@ -220,7 +220,7 @@ private:
     }
 
     // The place of the sum; a new one waits until the result before last has been stored.
-    AscendC::LocalTensor<L0c> result(const MatmulJob& job, bool fresh, Site site) {
+    TOPROPE_OUTLINE AscendC::LocalTensor<L0c> result(const MatmulJob& job, bool fresh, Site site) {
         if (job.c_in_l0) return AscendC::LocalTensor<L0c>(AscendC::TPosition::CO1, job.c_local, c_bytes_ / 4);
         if (fresh) {
             c_half_ = (c_half_ + 1) % c_halves_;
@@ -231,7 +231,7 @@ private:
 
     // ---- operands in L1 --------------------------------------------------------------------------------------------------
 
-    Tile<A> left_tile(const MatmulJob& job, int32_t mi, int32_t ks, int32_t& slot, Site site) {
+    TOPROPE_OUTLINE Tile<A> left_tile(const MatmulJob& job, int32_t mi, int32_t ks, int32_t& slot, Site site) {
         const int32_t mt = mi / t_.stepM, kt = ks / t_.stepKa, m0 = mt * t_.stepM * t_.baseM, k0 = kt * t_.stepKa * t_.baseK,
                       m = least(t_.stepM * t_.baseM, job.single_m - m0), k = least(t_.stepKa * t_.baseK, job.single_k - k0);
         const int64_t row = job.a.row_elements != 0 ? job.a.row_elements : (job.a.turned ? job.m : job.ka);
@@ -245,7 +245,7 @@ private:
                        },
                        site);
     }
-    Tile<B> right_tile(const MatmulJob& job, int32_t ks, int32_t ni, int32_t& slot, Site site) {
+    TOPROPE_OUTLINE Tile<B> right_tile(const MatmulJob& job, int32_t ks, int32_t ni, int32_t& slot, Site site) {
         const int32_t nt = ni / t_.stepN, kt = ks / t_.stepKb, n0 = nt * t_.stepN * t_.baseN, k0 = kt * t_.stepKb * t_.baseK,
                       n = least(t_.stepN * t_.baseN, job.single_n - n0), k = least(t_.stepKb * t_.baseK, job.single_k - k0);
         const int64_t row = job.b.row_elements != 0 ? job.b.row_elements : (job.b.turned ? job.kb : job.n);
@@ -266,7 +266,7 @@ private:
         return {AscendC::LocalTensor<T>(AscendC::TPosition::TSCM, o.l1, static_cast<uint32_t>(r * c)), r, c};
     }
     template <typename T, typename UserCopy>
-    Tile<T> tile(TileRing<T>& ring, bool left, const Operand2d& o, int32_t outer, int32_t kt, const Block& b, int64_t row, int32_t rows_in_gm,
+    TOPROPE_OUTLINE Tile<T> tile(TileRing<T>& ring, bool left, const Operand2d& o, int32_t outer, int32_t kt, const Block& b, int64_t row, int32_t rows_in_gm,
                  AscendC::CubeFormat format, bool shared, const MatmulJob& job, int32_t& slot, const UserCopy& user_copy, Site site) {
         // LoadDataWithTranspose reads A that is stored transposed, and B that is not.
         const int32_t unit = tile_rows_unit<T>(left == o.turned);
@@ -299,7 +299,7 @@ private:
         }
     }
 
-    void load_bias(const MatmulJob& job, int32_t ni, int32_t n, Site site) {
+    TOPROPE_OUTLINE void load_bias(const MatmulJob& job, int32_t ni, int32_t n, int32_t columns, Site site) {
         const int32_t n0 = ni * t_.baseN;
         AscendC::LocalTensor<Bias> l1;
         if (job.bias_in_l1) {
@@ -316,12 +316,12 @@ private:
             AscendC::DataCopy(l1, gm[static_cast<uint64_t>(n0)], AscendC::Nd2NzParams(1, 1, n, 0, n, 1, 1, 0), site);
             order(AscendC::HardEvent::MTE2_MTE1, site);
         }
-        order(AscendC::HardEvent::M_MTE1, site);  // the products before read the table
-        const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(n, 16)));
+        order(AscendC::HardEvent::M_MTE1, site);  // earlier products read the table
+        const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(columns, 16)));
         if constexpr (sizeof(Bias) == sizeof(L0c))
-            AscendC::DataCopy(table, l1.template ReinterpretCast<L0c>(), AscendC::DataCopyParams(1, up(n, 16) / 16, 0, 0), site);
+            AscendC::DataCopy(table, l1.template ReinterpretCast<L0c>(), AscendC::DataCopyParams(1, up(columns, 16) / 16, 0, 0), site);
         else if constexpr (std::is_same_v<Bias, half> && std::is_same_v<L0c, float>)
-            AscendC::DataCopy(table, l1, AscendC::DataCopyParams(1, up(n, 16) / 16, 0, 0), site);
+            AscendC::DataCopy(table, l1, AscendC::DataCopyParams(1, up(columns, 16) / 16, 0, 0), site);
     }
 
     // ---- the way out -----------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ private:
         return job.quant == 2 ? VDEQF16 : DEQF16;
     }
 
-    void store(const MatmulJob& job, int32_t block, Site site) {
+    TOPROPE_OUTLINE void store(const MatmulJob& job, int32_t block, Site site) {
         const Blocks blocks(t_, job);
         const int32_t mi = blocks.m_of(block), ni = blocks.n_of(block), m = blocks.rows(mi), n = blocks.columns(ni);
         AscendC::LocalTensor<L0c> c = result(job, false, site);
@@ -375,7 +375,7 @@ private:
         stored_mark_[c_half_] = stored_.marks();
     }
 
-    void write_out(const MatmulJob& job, const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<uint64_t>& factors,
+    TOPROPE_OUTLINE void write_out(const MatmulJob& job, const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<uint64_t>& factors,
                    const AscendC::FixpipeParamsV220& p, uint64_t offset, const Blocks& blocks, int32_t mi, int32_t ni, Site site) {
         if constexpr (MM_CB::out != nullptr) {
             AscendC::DataCopyOutParams given;
@@ -402,7 +402,7 @@ private:
         else AscendC::Fixpipe<C, L0c, kLayout>(to, c, p, site);
     }
 
-    AscendC::LocalTensor<uint64_t> load_factors(const MatmulJob& job, int32_t ni, int32_t n, Site site) {
+    TOPROPE_OUTLINE AscendC::LocalTensor<uint64_t> load_factors(const MatmulJob& job, int32_t ni, int32_t n, Site site) {
         const auto n0 = static_cast<uint32_t>(ni * t_.baseN);
         if (job.quant_in_l1) return AscendC::LocalTensor<uint64_t>(AscendC::TPosition::A1, job.quant_l1 + n0 * 8, static_cast<uint32_t>(n));
         auto l1 = quant_.template Get<uint64_t>(site);

@@ -33,7 +33,7 @@ struct Stored {
     int64_t row_elements;  // ND: from row to row
     int64_t nz_rows;       // NZ: rows of a column of fractals
 
-    void load(const Tile<T>& to, const Block& b, Site site) const {
+    TOPROPE_OUTLINE void load(const Tile<T>& to, const Block& b, Site site) const {
         if (format == AscendC::CubeFormat::NZ) {
             constexpr int32_t c0 = static_cast<int32_t>(kK0<T>);
             const AscendC::DataCopyParams p(up(b.columns, c0) / c0, b.rows, nz_rows - b.rows, to.stride - b.rows);
@@ -59,7 +59,7 @@ uint32_t fractals(int32_t n) {
 }
 
 template <typename T>
-void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t m0, int32_t k0, int32_t m, int32_t k, bool turned, Site site) {
+TOPROPE_OUTLINE void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t m0, int32_t k0, int32_t m, int32_t k, bool turned, Site site) {
     AscendC::LoadData3DParamsV2<T> p;
     p.l1H = 1;
     p.l1W = static_cast<uint16_t>(tile.stride);
@@ -74,7 +74,7 @@ void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t
 
 // Fractals one by one: `outer` rows of `inner` of them; start and steps count fractals of the tile.
 template <typename T>
-void load_fractals(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
+TOPROPE_OUTLINE void load_fractals(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
                    int32_t inner_step, bool dst_outer_is_slow, bool transpose, Site site) {
     AscendC::LoadData2DParams p;
     p.repeatTimes = static_cast<uint8_t>(inner);
@@ -89,7 +89,7 @@ void load_fractals(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int3
 
 // 8- and 4-bit elements: squares of side S, each S/16 fractals.
 template <typename T>
-void load_squares(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
+TOPROPE_OUTLINE void load_squares(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
                   int32_t inner_step, int32_t dst_outer, int32_t dst_inner, int32_t dst_fractal, Site site) {
     AscendC::LoadData2dTransposeParams p;
     p.repeatTimes = static_cast<uint8_t>(inner);
@@ -104,7 +104,7 @@ void load_squares(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32
 
 // A[m0:m0+m, k0:k0+k] of the tile, as zZ. `turned`: the tile holds A transposed.
 template <typename T>
-void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t m0, int32_t k0, int32_t m, int32_t k, Site site) {
+TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t m0, int32_t k0, int32_t m, int32_t k, Site site) {
     constexpr int32_t c0 = static_cast<int32_t>(kK0<T>), side = static_cast<int32_t>(Square<T>::kSide);
     const int32_t kf = up(k, c0) / c0, mf = up(m, 16) / 16;
     if (!turned) return load_image(dst, tile, m0, k0, m, kf * c0, false, site);
@@ -123,7 +123,7 @@ constexpr int32_t right_columns(int32_t n, bool turned) {
 
 // B[k0:k0+k, n0:n0+n] of the tile, as nZ. `turned`: the tile holds B transposed (N rows of K).
 template <typename T>
-void load_right(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t k0, int32_t n0, int32_t k, int32_t n, Site site) {
+TOPROPE_OUTLINE void load_right(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t k0, int32_t n0, int32_t k, int32_t n, Site site) {
     constexpr int32_t c0 = static_cast<int32_t>(kK0<T>), side = static_cast<int32_t>(Square<T>::kSide);
     const int32_t kf = up(k, c0) / c0, nf = up(n, 16) / 16;
     if (turned) {
