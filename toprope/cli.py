@@ -10,6 +10,7 @@ VERBS = {
     "run": ("toprope.commands.run", "compile and run a kernel on all blocks, compare, check, time"),
     "check": ("toprope.commands.check", "findings only; exit code 1 if there is an error"),
     "profile": ("toprope.commands.profile", "where the time goes; --html, --trace, --csv"),
+    "compare": ("toprope.commands.compare", "two reports side by side: what changed and where"),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),

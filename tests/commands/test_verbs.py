@@ -193,3 +193,31 @@ def test_doctor_and_include() -> None:
     rows = {r["what"]: r for r in json.loads(toprope("doctor", "--json").stdout)}
     assert rows["C++ compiler"]["ok"]
     assert (Path(toprope("include").stdout.strip()) / "kernel_operator.h").exists()
+
+
+def test_every_verb_explains_itself() -> None:
+    from toprope.cli import VERBS
+
+    for verb in VERBS:
+        if verb == "include":
+            continue
+        done = toprope(verb, "--help")
+        assert done.returncode == 0 and "usage" in done.stdout.lower(), (verb, done.stderr)
+
+
+def test_compare_names_what_changed(tmp_path: Path) -> None:
+    for name, blocks in (("a", "8"), ("b", "32")):
+        done = toprope("profile", ADD, "--json", "--time-only", "--blocks", blocks)
+        (tmp_path / f"{name}.json").write_text(done.stdout)
+    data = json.loads(toprope("compare", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--json").stdout)
+    assert data["speed_up"] > 1.2 and data["lines"][0]["before_us"] > data["lines"][0]["after_us"]
+    assert "advice-more-blocks" in data["gone_findings"]
+    complains(toprope("compare", ADD, ADD), "bad-input")
+
+
+def test_socs_show_numbers_with_sources() -> None:
+    assert "ascend910b1" in toprope("socs").stdout
+    one = toprope("socs", "ascend910b1").stdout
+    assert "spaces.ub_bytes" in one and "documented" in one
+    both = toprope("socs", "ascend910b1", "ascend310p3").stdout
+    assert "196,608" in both and "262,144" in both

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.finding import Finding
+from toprope.finding import Finding, Place
 from toprope.kernel import Run
 from toprope.trace import PIPES, Array, Trace
 
@@ -27,8 +27,9 @@ class Summary:
 
     @property
     def findings(self) -> list[Finding]:
-        """Every finding of the run, then the profiler's advice."""
-        return [*self.run.findings, *self.advice]
+        """Every finding of the run, then the profiler's advice; where both name the same thing, the advice, which knows the gain."""
+        costed = {f.code for f in self.advice}
+        return [*(f for f in self.run.findings if f.code not in costed), *self.advice]
 
     @property
     def errors(self) -> list[Finding]:
@@ -158,6 +159,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
             {
                 "file": r.file,
                 "line": r.line,
+                "source": Place(r.file, r.line).text(),
                 "op": r.op,
                 "pipe": r.pipe,
                 "count": r.count,

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from toprope.finding import Finding
+from toprope.finding import Finding, Place
 from toprope.report.summary import Summary
 from toprope.testing.compare import Verdict
 
@@ -102,18 +102,11 @@ def _time(out: Console, summary: Summary) -> None:
         out.print(f"[dim]{'µs a core':>9}  {'line':<{width}}  pipe    times  source[/]")
     for row, place in zip(dearest, places, strict=True):
         head = f"{row.microseconds:>9.2f}  {place:<{width}}  {row.pipe:<5} {row.count:>7,}  "
-        out.print(head + escape((_source(row.file, row.line) or row.op)[: max(20, out.width - len(head))]))
+        out.print(head + escape((Place(row.file, row.line).text() or row.op)[: max(20, out.width - len(head))]))
 
 
 def _advice(out: Console, advice: list[Finding]) -> None:
     for i, f in enumerate(advice):
         out.print(f"{'[bold]advice[/]' if i == 0 else '      '}    {escape(f.message)}")
         for p in f.places:
-            out.print(f"            {escape(f'{Path(p.file).name}:{p.line}  {p.text()}')}")
-
-
-def _source(file: str, line: int) -> str:
-    try:
-        return Path(file).read_text(errors="replace").splitlines()[line - 1].strip()
-    except (OSError, IndexError):
-        return ""
+            out.print(f"            {escape(f'{Path(p.file).name}:{p.line}  {p.text()}  {p.action}'.rstrip())}")

@@ -1,0 +1,84 @@
+"""toprope compare: two reports side by side, what changed and where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from toprope.errors import BadInput
+from toprope.report.text import bar
+
+
+def main(argv: list[str]) -> int:
+    """Compare two JSON reports (of `toprope run --json` or `profile --json`): time, pipes, lines, findings."""
+    p = argparse.ArgumentParser(prog="toprope compare", description="What changed from one report to another.")
+    p.add_argument("before", type=Path, help="report of `toprope profile ... --json`")
+    p.add_argument("after", type=Path, help="the other report")
+    p.add_argument("--json", action="store_true", help="machine-readable output")
+    options = p.parse_args(argv)
+    before, after = _read(options.before), _read(options.after)
+    changes = difference(before, after)
+    if options.json:
+        print(json.dumps(changes, indent=1))
+    else:
+        _show(before, after, changes)
+    return 0
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Time ratio, pipe shares, source lines by change of cost, findings that came and went."""
+    pipes = sorted({*before["busy"], *after["busy"]})
+    a, b = _lines(before), _lines(after)
+    lines = [{"line": k, "before_us": a.get(k, 0.0), "after_us": b.get(k, 0.0)} for k in {*a, *b}]
+    lines.sort(key=lambda r: (-abs(float(r["after_us"]) - float(r["before_us"])), str(r["line"])))
+    codes = [{f["code"] for f in report["findings"]} for report in (before, after)]
+    return {
+        "before_us": before["microseconds"],
+        "after_us": after["microseconds"],
+        "speed_up": before["microseconds"] / after["microseconds"] if after["microseconds"] else None,
+        "busy": {pipe: [before["busy"].get(pipe, 0.0), after["busy"].get(pipe, 0.0)] for pipe in pipes},
+        "lines": lines[:12],
+        "new_findings": sorted(codes[1] - codes[0]),
+        "gone_findings": sorted(codes[0] - codes[1]),
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        report: dict[str, Any] = json.loads(path.read_text())
+        report["busy"], report["lines"], report["findings"], report["microseconds"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BadInput(
+            f"{path} is not a report of toprope", cure="make one with `toprope profile KERNEL --json > FILE`"
+        ) from None
+    return report
+
+
+def _lines(report: dict[str, Any]) -> dict[str, float]:
+    """Cost by source text rather than number, so that an inserted line moves nothing."""
+    out: dict[str, float] = {}
+    for row in report["lines"]:
+        key = f"{Path(row['file']).name}: {row.get('source') or row['line']} ({row['pipe']})"
+        out[key] = out.get(key, 0.0) + row["microseconds"]
+    return out
+
+
+def _show(before: dict[str, Any], after: dict[str, Any], changes: dict[str, Any]) -> None:
+    out = Console(highlight=False, soft_wrap=True)
+    names = [f"{r['kernel']} on {r['soc']}, {r['blocks']} blocks" for r in (before, after)]
+    out.print(
+        f"before  {names[0]}: {changes['before_us']:.2f} µs\nafter   {names[1]}: {changes['after_us']:.2f} µs",
+        markup=False,
+    )
+    out.print(f"[bold]{changes['speed_up']:.2f}x[/] as fast" if changes["speed_up"] else "")
+    for pipe, (a, b) in changes["busy"].items():
+        out.print(f"  {pipe:<5} {bar(a, 16)} {a:>4.0%}  →  {bar(b, 16)} {b:>4.0%}")
+    for row in changes["lines"][:6]:
+        out.print(f"  {row['before_us']:>8.2f} → {row['after_us']:>8.2f} µs a core  {row['line']}", markup=False)
+    for word, key in (("new", "new_findings"), ("gone", "gone_findings")):
+        if changes[key]:
+            out.print(f"  {word} findings: {', '.join(changes[key])}")
