@@ -33,7 +33,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Time ratio, pipe shares, source lines by change of cost, findings that came and went."""
     pipes = sorted({*before["busy"], *after["busy"]})
     a, b = _lines(before), _lines(after)
-    lines = [{"line": k, "before_us": a.get(k, 0.0), "after_us": b.get(k, 0.0)} for k in {*a, *b}]
+    lines: list[dict[str, Any]] = [{"line": k, "before_us": a.get(k, 0.0), "after_us": b.get(k, 0.0)} for k in {*a, *b}]
     lines.sort(key=lambda r: (-abs(float(r["after_us"]) - float(r["before_us"])), str(r["line"])))
     codes = [{f["code"] for f in report["findings"]} for report in (before, after)]
     return {
