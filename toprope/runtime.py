@@ -160,8 +160,11 @@ def run(launch: Launch, soc: Soc) -> Trace:
     native.blocks, native.ratio, native.mixed = launch.blocks, launch.ratio, launch.mixed
     native.execute, native.check_contracts = launch.execute, launch.check_contracts
     native.tiling_key, native.time_limit_s = launch.tiling_key, launch.time_limit_s
-    gm_rows, gm = _place(launch.gm)
-    native.gm, native.gm_count = gm, len(launch.gm)
+    placed = list(launch.gm)
+    if launch.system_workspace is not None:  # the library's own copies pass through it
+        placed.append(GmArgument("system workspace", launch.system_workspace))
+    gm_rows, gm = _place(placed)
+    native.gm, native.gm_count = gm, len(placed)
     if launch.system_workspace is not None:
         native.system_workspace = launch.system_workspace.ctypes.data
         native.system_workspace_bytes = launch.system_workspace.nbytes

@@ -577,7 +577,7 @@ private:
             if (C_TYPE::format == AscendC::CubeFormat::ND_ALIGN) piece = (piece + 31) / 32 * 32;
         }
         if (step % 32 != 0 || piece % 32 != 0 || piece == step) {  // rows that UB cannot hold apart: all of them in one piece
-            piece = (pieces - 1) * step + piece;
+            step = piece = (pieces - 1) * step + piece;
             pieces = 1;
         }
         if (offset % 32 != 0)
