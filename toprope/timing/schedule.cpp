@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <queue>
-#include <unordered_map>
 
 #include "measure.h"
 #include "state.h"
@@ -283,7 +282,7 @@ private:
     void run_here(CoreState& core, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         Range range;
         if (p == kV) {
-            range = ranges(i);
+            range = ranges(accesses_ + access_at_[i], instrs_[i].accesses);
             for (const Range& earlier : pipe.recent)
                 if (earlier.end > start && depends(earlier, range)) {
                     start = earlier.end;
@@ -307,27 +306,6 @@ private:
             pipe.recent[pipe.recent_at++ % kRecent] = range;
         }
     }
-    Range ranges(uint32_t i) const {
-        Range range;
-        const Access* access = accesses_ + access_at_[i];
-        for (unsigned a = 0; a < instrs_[i].accesses; ++a) {
-            uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
-            const bool outer = access[a].more();
-            if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
-            for (const unsigned side : {0u, 1u})
-                if (access[a].mode() & (side + 1)) {
-                    range.low[side] = std::min(range.low[side], access[a].address());
-                    range.high[side] = std::max(range.high[side], high);
-                }
-            a += outer;
-        }
-        return range;
-    }
-    static bool meet(const Range& a, int x, const Range& b, int y) { return a.low[x] < b.high[y] && b.low[y] < a.high[x]; }
-    static bool depends(const Range& earlier, const Range& later) {
-        return meet(earlier, 1, later, 0) || meet(earlier, 1, later, 1) || meet(earlier, 0, later, 1);
-    }
-
     // ---- GM transfers ------------------------------------------------------------------------------------------------------
     bool is_gm_copy(uint32_t i, const OpCost& op) const {
         if (op.kind != kCopy || op.rate <= 0) return false;
@@ -459,26 +437,6 @@ private:
                 if (ops_[instrs_[i].op].kind == kCrossSet && (instrs_[i].work & 0xff) < kFirstSharedFlag)
                     gatherings_[gathering_key(c, instrs_[i].work >> 8, instrs_[i].work & 0xff)].rounds[c] = 0;
     }
-    struct Gathering {
-        std::unordered_map<uint32_t, uint32_t> rounds;  // how often each core has set the flag
-        std::vector<uint32_t> arrived;                  // per round
-        std::vector<Token> latest;
-        size_t completed = 0;
-    };
-    // Adds one set; returns the rounds that are complete now, each with the time of its last set.
-    static std::vector<Token> gather(Gathering& g, uint32_t c, Token token) {
-        const uint32_t round = g.rounds[c]++;
-        if (g.arrived.size() <= round) {
-            g.arrived.resize(round + 1, 0);
-            g.latest.resize(round + 1, Token{0, -1});
-        }
-        ++g.arrived[round];
-        if (token.time >= g.latest[round].time) g.latest[round] = token;
-        std::vector<Token> done;
-        while (g.completed < g.arrived.size() && g.arrived[g.completed] >= g.rounds.size()) done.push_back(g.latest[g.completed++]);
-        return done;
-    }
-
     // Nothing can move although work is left: a wait without its set (already reported by the run). Let it pass, so that the
     // rest of the kernel still gets times.
     bool release_one_stuck() {

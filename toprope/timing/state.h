@@ -1,6 +1,8 @@
 // What the scheduler remembers: flags, pipes and cores while they run.
 #pragma once
 
+#include <cstdlib>
+#include <unordered_map>
 #include <vector>
 
 #include "memory.h"
@@ -54,6 +56,48 @@ struct Range {
     uint32_t instr = 0;
     uint64_t low[2] = {~0ull, ~0ull}, high[2] = {0, 0};  // [0] reads, [1] writes
 };
+
+// What an instruction reads and writes, as one range each.
+inline Range ranges(const Access* access, unsigned count) {
+    Range range;
+    for (unsigned a = 0; a < count; ++a) {
+        uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
+        const bool outer = access[a].more();
+        if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
+        for (const unsigned side : {0u, 1u})
+            if (access[a].mode() & (side + 1)) {
+                range.low[side] = std::min(range.low[side], access[a].address());
+                range.high[side] = std::max(range.high[side], high);
+            }
+        a += outer;
+    }
+    return range;
+}
+inline bool meet(const Range& a, int x, const Range& b, int y) { return a.low[x] < b.high[y] && b.low[y] < a.high[x]; }
+inline bool depends(const Range& earlier, const Range& later) {
+    return meet(earlier, 1, later, 0) || meet(earlier, 1, later, 1) || meet(earlier, 0, later, 1);
+}
+
+// A flag that several cores set together.
+struct Gathering {
+    std::unordered_map<uint32_t, uint32_t> rounds;  // how often each core has set the flag
+    std::vector<uint32_t> arrived;                  // per round
+    std::vector<Token> latest;
+    size_t completed = 0;
+};
+// Adds one set; returns the rounds that are complete now, each with the time of its last set.
+inline std::vector<Token> gather(Gathering& g, uint32_t c, Token token) {
+    const uint32_t round = g.rounds[c]++;
+    if (g.arrived.size() <= round) {
+        g.arrived.resize(round + 1, 0);
+        g.latest.resize(round + 1, Token{0, -1});
+    }
+    ++g.arrived[round];
+    if (token.time >= g.latest[round].time) g.latest[round] = token;
+    std::vector<Token> done;
+    while (g.completed < g.arrived.size() && g.arrived[g.completed] >= g.rounds.size()) done.push_back(g.latest[g.completed++]);
+    return done;
+}
 
 struct PipeState {
     Fifo<Issued> queue;
