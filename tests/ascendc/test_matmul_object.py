@@ -53,11 +53,6 @@ __aicore__ inline void Product(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR quant
     mm.IterateAll(cg[m0 * t.N + n0]);
     mm.End();
 }
-#define PRODUCT(name, A, C, Bias, ta, tb, AF, BF, CF, CFG)                                                                       \\
-    extern "C" __global__ __aicore__ void name(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR q, GM_ADDR c, GM_ADDR t, int32_t o) { \\
-        Product<A, C, Bias, ta, tb, CubeFormat::AF, CubeFormat::BF, CubeFormat::CF, CFG>(a, b, bias, q, c, t, o);                \\
-    }
-#define ENTRY(name) extern "C" __global__ __aicore__ void name(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR q, GM_ADDR c, GM_ADDR t, int32_t o)
 """
 FORMATS = "ND, ND, ND"
 BF16 = ml_dtypes.bfloat16

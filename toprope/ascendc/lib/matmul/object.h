@@ -326,7 +326,9 @@ public:
         wait_all(site);
         copy_in(ubCmatrix, job_.c, static_cast<uint64_t>(matrices) * static_cast<uint64_t>(job_.single_m * job_.single_n) * sizeof(C), site);
     }
-    void IterateBatch(const AscendC::GlobalTensor<C>& gm, bool, uint8_t enAtomic, bool enSequentialWrite, const uint32_t matrixStrideA = 0,
+    // The form of cube-only kernels; a flag comes second.
+    template <typename Flag, typename = std::enable_if_t<std::is_same_v<Flag, bool>>>
+    void IterateBatch(const AscendC::GlobalTensor<C>& gm, Flag, uint8_t enAtomic, bool enSequentialWrite, const uint32_t matrixStrideA = 0,
                       const uint32_t matrixStrideB = 0, const uint32_t = 0, Site site = Site::here()) {
         if (idle()) return;
         job_.c = reinterpret_cast<uint8_t*>(gm.pointer());
@@ -616,8 +618,6 @@ private:
 
 // ---- registration ------------------------------------------------------------------------------------------------------------
 
-template <typename Object>
-uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object);
 inline uint8_t number_objects(uint8_t number, ServedObject*, AscendC::TPipe*, Site) { return number; }
 template <typename Object, typename... Rest>
 uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Rest&&... rest);
