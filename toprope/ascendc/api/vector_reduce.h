@@ -24,6 +24,8 @@ inline constexpr Op kOpPairReduceSum{"PairReduceSum", Pipe::v, Kind::compute, "v
 // Special registers (Core::registers) that the reductions leave behind: bits of the sum; bits of the best value and its index.
 
 using Fold = AscendC::ReduceType;
+// Repeats whose sums are formed together: the last levels of their trees then fill whole registers.
+inline constexpr uint32_t kRepeatGroup = 8;
 template <typename T>
 inline constexpr bool kReducible = is_one_of<T, half, float>;
 template <typename T>
@@ -47,7 +49,7 @@ inline float fold_two(float a, float b) {
 template <typename T>
 void round_lanes(float* v, uint32_t n) {
     if constexpr (is_float16<T>) {
-        uint16_t bits[128];
+        uint16_t bits[kRepeatGroup * 64];
         float_to_half_n(bits, v, n);
         half_to_float_n(v, bits, n);
     }
@@ -85,18 +87,16 @@ inline Floats8 extreme_eights(Floats8 a, Floats8 b) {
     else
         return (a < b) | (a != a) ? a : b;
 }
-// The extreme of n lanes (64 or 128), in any order.
-template <Fold fold>
-float extreme_of(const float* v, uint32_t n) {
-    Floats8 best, next;
-    std::memcpy(&best, v, sizeof best);
-    for (uint32_t i = 8; i < n; i += 8) {
-        std::memcpy(&next, v + i, sizeof next);
-        best = extreme_eights<fold>(best, next);
-    }
-    float value = best[0];
-    for (int i = 1; i < 8; ++i) value = fold_two<fold>(value, best[i]);
-    return value;
+// The extreme of kLanes lanes (64 or 128), in any order: halves against halves, first of registers, then within one.
+template <Fold fold, uint32_t kLanes>
+float extreme_of(const float* v) {
+    Floats8 x[kLanes / 8];
+    std::memcpy(x, v, sizeof x);
+    for (uint32_t half = kLanes / 16; half > 0; half /= 2)
+        for (uint32_t i = 0; i < half; ++i) x[i] = extreme_eights<fold>(x[i], x[i + half]);
+    x[0] = extreme_eights<fold>(x[0], __builtin_shufflevector(x[0], x[0], 4, 5, 6, 7, 0, 1, 2, 3));
+    x[0] = extreme_eights<fold>(x[0], __builtin_shufflevector(x[0], x[0], 2, 3, 0, 1, 6, 7, 4, 5));
+    return fold_two<fold>(x[0][0], x[0][1]);
 }
 
 // The lanes of one repeat in float; lanes that take no part hold the identity. Reads only active lanes.
@@ -110,13 +110,35 @@ void load_repeat(float* v, const Operand<T>& s, const Lanes& l, uint32_t repeat,
         for (uint32_t lane = 0; lane < active; lane += kPer)
             load_lanes<T>(v + lane, s.at(repeat, lane), active - lane < kPer ? active - lane : kPer);
     for (uint32_t lane = active; lane < kWidth; ++lane) v[lane] = identity;
-    if (l.bitmap)
-        for (uint32_t lane = 0; lane < active; ++lane)
-            if (!l.bit(lane)) v[lane] = identity;
+    if (!l.bitmap) return;
+    for (uint32_t half = 0; half < kWidth / 64; ++half)
+        for (uint32_t lane = 0; lane < 64; ++lane) v[half * 64 + lane] = l.bits[half] >> lane & 1 ? v[half * 64 + lane] : identity;
+}
+// The same, in place where no lane has to change.
+template <typename T>
+const float* repeat_lanes(float* room, const Operand<T>& s, const Lanes& l, uint32_t repeat, float identity) {
+    if constexpr (std::is_same_v<T, float>)
+        if (s.block_stride == 1 && !l.bitmap && l.active_in(repeat) == l.width) return s.at(repeat, 0);
+    load_repeat<T>(room, s, l, repeat, identity);
+    return room;
 }
 
+typedef int32_t Ints8 __attribute__((vector_size(32), aligned(4)));
+// The first of n lanes (64 or 128) that holds `value`, which one of them does.
+inline uint32_t first_equal(const float* v, float value, uint32_t n) {
+    Ints8 lane = {0, 1, 2, 3, 4, 5, 6, 7}, best = lane + 0x7fff;
+    for (uint32_t i = 0; i < n; i += 8, lane += 8) {
+        Floats8 x;
+        std::memcpy(&x, v + i, sizeof x);
+        best = ((x == value) & (lane < best)) ? lane : best;
+    }
+    int32_t first = best[0];
+    for (int i = 1; i < 8; ++i) first = best[i] < first ? best[i] : first;
+    return static_cast<uint32_t>(first);
+}
 // The first active lane that holds `value`.
 inline uint32_t first_lane(const float* v, float value, const Lanes& l, uint32_t active) {
+    if (value - value == 0) return first_equal(v, value, l.width);  // finite: no lane that is switched off holds it
     for (uint32_t lane = 0; lane < active; ++lane)
         if ((v[lane] == value || (value != value && v[lane] != v[lane])) && (!l.bitmap || l.bit(lane))) return lane;
     return 0;
@@ -169,6 +191,41 @@ uint32_t vector_arg() {
     return static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(dtype_of<T>) << 8;
 }
 
+// The sum of every repeat, a group of repeats at a time.
+template <typename T>
+void run_sums(uint8_t* dst, uint32_t stride, const Operand<T>& s, const Lanes& l) {
+    constexpr uint32_t kWidth = kRepeatBytes / sizeof(T);
+    for (uint32_t r = 0, group; r < l.repeats; r += group) {
+        group = l.repeats - r < kRepeatGroup ? 1 : kRepeatGroup;
+        float v[kRepeatGroup * kWidth];
+        for (uint32_t i = 0; i < group; ++i) load_repeat<T>(v + i * kWidth, s, l, r + i, -0.0f);
+        fold_levels<T, Fold::SUM>(v, group * kWidth, sizeof(T) == 2 ? 7 : 6);
+        for (uint32_t i = 0; i < group; ++i) store_lanes<T>(reinterpret_cast<T*>(dst + uint64_t{r + i} * stride), v + i, 1);
+    }
+}
+
+// The extreme of every repeat and/or its lane; the best of all goes into the registers.
+template <Fold fold, typename T>
+void run_extremes(uint8_t* dst, uint32_t stride, const ResultForm<T>& form, const Operand<T>& s, const Lanes& l) {
+    float overall = 0;
+    for (uint32_t r = 0; r < l.repeats; ++r) {
+        float room[kRepeatBytes / sizeof(T)];
+        const float* v = repeat_lanes<T>(room, s, l, r, fold_identity<fold>());
+        const float best = extreme_of<fold, kRepeatBytes / sizeof(T)>(v);
+        const bool leads = r == 0 || (fold_two<fold>(overall, best) != overall && overall == overall);
+        const uint32_t lane = leads || form.index_at != form.kAbsent ? first_lane(v, best, l, l.active_in(r)) : 0;
+        uint8_t* out = dst + uint64_t{r} * stride;
+        if (form.value_at != form.kAbsent) store_lanes<T>(reinterpret_cast<T*>(out + form.value_at), &best, 1);
+        if (form.index_at != form.kAbsent) std::memcpy(out + form.index_at, &lane, form.value_at == form.kAbsent ? 4 : sizeof(T));
+        if (!leads) continue;
+        overall = best;
+        const T typed = static_cast<T>(best);
+        self->registers[kRegBestValue] = 0;
+        std::memcpy(&self->registers[kRegBestValue], &typed, sizeof(T));
+        self->registers[kRegBestIndex] = uint64_t{r} * l.width + lane;
+    }
+}
+
 // One result per repeat: a sum, or the extreme value and/or its lane.
 template <Fold fold, typename T>
 void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l,
@@ -184,29 +241,10 @@ void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
     touch_lanes(instr, Mode::read, s, l);
     touch_strided(instr, Mode::write, dst.address(), form.bytes, l.repeats, stride);
     if (!self->execute) return;
-    float overall = 0;
-    for (uint32_t r = 0; r < l.repeats; ++r) {
-        float v[kRepeatBytes / sizeof(T)];
-        load_repeat<T>(v, s, l, r, fold_identity<fold>());
-        uint8_t* out = dst.host() + uint64_t{r} * stride;
-        if constexpr (fold == Fold::SUM) {
-            fold_levels<T, fold>(v, kRepeatBytes / sizeof(T), sizeof(T) == 2 ? 7 : 6);
-            store_lanes<T>(reinterpret_cast<T*>(out), v, 1);
-        } else {
-            const float best = extreme_of<fold>(v, kRepeatBytes / sizeof(T));
-            const bool leads = r == 0 || (fold_two<fold>(overall, best) != overall && overall == overall);
-            const uint32_t lane = leads || form.index_at != form.kAbsent ? first_lane(v, best, l, l.active_in(r)) : 0;
-            if (form.value_at != form.kAbsent) store_lanes<T>(reinterpret_cast<T*>(out + form.value_at), &best, 1);
-            if (form.index_at != form.kAbsent) std::memcpy(out + form.index_at, &lane, form.value_at == form.kAbsent ? 4 : sizeof(T));
-            if (leads) {
-                overall = best;
-                const T typed = static_cast<T>(best);
-                self->registers[kRegBestValue] = 0;
-                std::memcpy(&self->registers[kRegBestValue], &typed, sizeof(T));
-                self->registers[kRegBestIndex] = uint64_t{r} * l.width + lane;
-            }
-        }
-    }
+    if constexpr (fold == Fold::SUM)
+        run_sums<T>(dst.host(), stride, s, l);
+    else
+        run_extremes<fold, T>(dst.host(), stride, form, s, l);
 }
 
 // One result per 32-byte block, eight per repeat, next to each other. A block without an active lane keeps its old result.

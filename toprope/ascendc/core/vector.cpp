@@ -66,6 +66,7 @@ static uint32_t lanes_in(const Lanes& l, uint32_t repeat) {
 // ---- footprints ----------------------------------------------------------------------------------------------------------
 
 uint64_t span_bytes(const Layout& o, const Lanes& l) {
+    if (o.flat(l)) return o.block_offset + (l.total() * o.element_bits + 7) / 8;
     const auto end_in = [&](uint32_t lanes) -> uint64_t {
         return lanes == 0 ? 0 : o.offset(0, lanes - 1) + (o.element_bits < 8 ? 1 : o.element_bits / 8);
     };
@@ -264,6 +265,38 @@ static void scatter_row(const Layout& o, uint32_t repeat, uint32_t lanes, const 
     }
 }
 
+// Flat operands next to sources that every repeat reads from the same place: those are laid out once for many repeats, so that the body
+// still sees long rows. False: not that kind of instruction.
+static bool run_repeated(const Lanes& l, Body body, const void* context, const Layout& dst, const Layout* src, uint32_t sources) {
+    constexpr uint32_t kRoomBytes = 4096;
+    if (l.repeats < 2 || l.bitmap || !dst.flat(l)) return false;
+    alignas(64) uint8_t room[4][kRoomBytes];
+    const void* rows[4] = {};
+    uint32_t together = l.repeats;
+    const uint64_t dst_end = dst.address + span_bytes(dst, l);
+    for (uint32_t i = 0; i < sources; ++i) {
+        if (src[i].flat(l)) continue;
+        const bool apart = dst.address >= src[i].address + span_bytes(src[i], l) || src[i].address >= dst_end;
+        const uint32_t row_bytes = src[i].bytes_of(l.width);
+        if (src[i].repeat_stride != 0 || !apart || row_bytes > kRoomBytes / 2) return false;
+        together = kRoomBytes / row_bytes < together ? kRoomBytes / row_bytes : together;
+    }
+    for (uint32_t i = 0; i < sources; ++i)
+        if (!src[i].flat(l)) {
+            const uint32_t row_bytes = src[i].bytes_of(l.width);
+            gather_row(src[i], 0, l.width, room[i], true);
+            for (uint32_t r = 1; r < together; ++r) std::memcpy(room[i] + r * row_bytes, room[i], row_bytes);
+            rows[i] = room[i];
+        }
+    for (uint64_t first = 0, n = uint64_t{together} * l.width; first < l.total(); first += n) {
+        if (l.total() - first < n) n = l.total() - first;
+        for (uint32_t i = 0; i < sources; ++i)
+            if (src[i].flat(l)) rows[i] = src[i].host + src[i].block_offset + first * src[i].element_bits / 8;
+        body(context, dst.host + first * dst.element_bits / 8, rows, n, first);
+    }
+    return true;
+}
+
 void run_rows(const Lanes& l, Body body, const void* context, const Layout* dst, const Layout* src, uint32_t sources, bool exact) {
     const void* rows[4] = {};
     bool flat = !exact && (dst == nullptr || dst->flat(l));
@@ -272,6 +305,7 @@ void run_rows(const Lanes& l, Body body, const void* context, const Layout* dst,
         for (uint32_t i = 0; i < sources; ++i) rows[i] = src[i].host + src[i].block_offset;
         return body(context, dst != nullptr ? dst->host : nullptr, rows, l.total(), 0);
     }
+    if (dst != nullptr && !exact && run_repeated(l, body, context, *dst, src, sources)) return;
     const bool direct =
         dst != nullptr && !l.bitmap && !exact && dst->block_lanes == 0 && (dst->block_stride == 1 || l.active <= dst->per_block());
     alignas(64) uint8_t room[5][kRepeatBytes * 4];
