@@ -13,7 +13,8 @@ import toprope
 from toprope.kernel import Run
 from toprope.report import html, msprof, perfetto, summary
 
-ADD = Path(__file__).parent.parent.parent / "examples" / "01_add" / "add_custom.cpp"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+ADD, MATMUL = EXAMPLES / "01_add" / "add_custom.cpp", EXAMPLES / "07_matmul" / "matmul_custom.cpp"
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,21 @@ def test_the_page_is_one_file_with_the_data_inside(run: Run) -> None:
     data = json.loads(page.split("const D=")[1].split(", S=D.summary;")[0].replace("<\\/", "</"))
     assert len(data["cores"]) == 8 and data["summary"]["kernel"] == "add_custom"
     assert sum(len(c["events"]) for c in data["cores"]) > 100 and "src=" not in page and "<link" not in page
+
+
+def test_l0_rates_of_a_product(tmp_path: Path) -> None:
+    a, b, c = np.zeros((128, 128), np.float16), np.zeros((128, 256), np.float16), np.zeros((128, 256), np.float32)
+    msprof.write(toprope.load(MATMUL).matmul_custom[1](a, b, c, 128, 128, 256), tmp_path)
+    (row,) = rows(tmp_path / "MemoryL0.csv")
+    us = float(row["aic_time(us)"])
+    # Two steps of K: each operand is written to L0 and read by the cube once; the accumulator is written twice and read once.
+    for name, size in (
+        ("l0a_read", 128 * 128 * 2),
+        ("l0a_write", 128 * 128 * 2),
+        ("l0b_read", 128 * 256 * 2),
+        ("l0b_write", 128 * 256 * 2),
+    ):
+        assert float(row[f"aic_{name}_bw(GB/s)"]) * us * 1e3 == pytest.approx(size, rel=1e-4)
+    assert float(row["aic_l0c_write_bw_cube(GB/s)"]) * us * 1e3 == pytest.approx(2 * 128 * 256 * 4, rel=1e-4)
+    assert float(row["aic_l0c_read_bw_cube(GB/s)"]) * us * 1e3 == pytest.approx(128 * 256 * 4, rel=1e-4)
+    assert row["aiv_time(us)"] == "NA"

@@ -1,4 +1,4 @@
-"""The run as the CSV files of the vendor's `msprof op`, for scripts and MindStudio Insight: same file names, same columns.
+"""The run as the files of the vendor's `msprof op`, for scripts and MindStudio Insight: same file names, same columns.
 
 A figure the model does not have (instruction-cache misses, dual issue) is written as NA, as the vendor's own tool does.
 """
@@ -14,11 +14,11 @@ import numpy as np
 
 from toprope.kernel import Run
 from toprope.profile.whatif import kinds
+from toprope.report import insight, perfetto
 from toprope.report.perfetto import LANES, core_name
-from toprope.report.perfetto import write as write_trace
 from toprope.report.summary import line_costs, occupancy
 from toprope.timing import STALLS
-from toprope.trace import PIPES, Array
+from toprope.trace import PIPES, SPACES, Array
 
 NA = "NA"
 _PATHS = {  # column stem -> (from, to) memories of a copy
@@ -41,6 +41,7 @@ class _Core:
     cycles: float
     pipe_us: dict[str, float]
     moved: dict[tuple[str, str], float]
+    touched: dict[tuple[str, str, int], float]  # bytes by pipe, memory and mode (1 read, 2 written)
 
     @property
     def kind(self) -> str:
@@ -69,6 +70,10 @@ class _Core:
         """GB/s over the core's time."""
         return sum(self.moved.get(p, 0.0) for p in paths) / (self.us * 1e3) if self.us else 0.0
 
+    def touch_rate(self, pipe: str, space: str, mode: int) -> float:
+        """GB/s that a pipe read from (mode 1) or wrote to (mode 2) a memory, over the core's time."""
+        return self.touched.get((pipe, space, mode), 0.0) / (self.us * 1e3) if self.us else 0.0
+
 
 def write(run: Run, folder: Path) -> list[Path]:
     """Write every file into `folder` (made if missing) and return their paths."""
@@ -79,6 +84,7 @@ def write(run: Run, folder: Path) -> list[Path]:
         _table(folder / "PipeUtilization.csv", [_pipes(c) for c in cores]),
         _table(folder / "ArithmeticUtilization.csv", [_arithmetic(c) for c in cores]),
         _table(folder / "Memory.csv", [_memory(c) for c in cores]),
+        _table(folder / "MemoryL0.csv", [_memory_l0(c) for c in cores]),
         _table(folder / "MemoryUB.csv", [_memory_ub(c) for c in cores]),
         _table(folder / "L2Cache.csv", [_l2(c) for c in cores]),
         _table(folder / "ResourceConflictRatio.csv", [_conflicts(c) for c in cores]),
@@ -89,8 +95,10 @@ def write(run: Run, folder: Path) -> list[Path]:
         (simulator / name).mkdir(parents=True, exist_ok=True)
         files.append(_table(simulator / name / f"{name}_instr_exe.csv", _instructions(core)))
     files.append(_table(simulator / "code_exe.csv", _code(run)))
-    write_trace(run, simulator / "trace.json")
-    return [*files, simulator / "trace.json"]
+    trace = perfetto.text(run)
+    (simulator / "trace.json").write_text(trace)
+    insight.write(run, trace, folder / "visualize_data.bin")
+    return [*files, simulator / "trace.json", folder / "visualize_data.bin"]
 
 
 def _table(path: Path, rows: Sequence[dict[str, object]]) -> Path:
@@ -122,8 +130,18 @@ def _cores(run: Run) -> list[_Core]:
                 cycles,
                 pipe_us,
                 _moved(ranges.instr[mine], ranges.space[mine], ranges.mode[mine], size[mine], copies),
+                _touched(trace.instrs["pipe"][ranges.instr[mine]], ranges.space[mine], ranges.mode[mine], size[mine]),
             )
         )
+    return out
+
+
+def _touched(pipe: Array, space: Array, mode: Array, size: Array) -> dict[tuple[str, str, int], float]:
+    """Bytes by pipe, memory and mode (1 read, 2 written)."""
+    out: dict[tuple[str, str, int], float] = {}
+    for bit in (1, 2):
+        sums = np.bincount(pipe.astype(np.int64) * 16 + space, weights=np.where(mode & bit > 0, size, 0.0))
+        out |= {(PIPES[k // 16], SPACES[k % 16], bit): float(sums[k]) for k in np.flatnonzero(sums)}
     return out
 
 
@@ -132,10 +150,9 @@ def _moved(instr: Array, space: Array, mode: Array, size: Array, copies: Array) 
     from_space, to_space = space[:-1], space[1:]
     pair = (instr[:-1] == instr[1:]) & (mode[:-1] == 1) & (mode[1:] >= 2) & copies[instr[:-1]]
     out: dict[tuple[str, str], float] = {}
-    names = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bias", "fixbuf")
     for a, b in {(int(x), int(y)) for x, y in zip(from_space[pair], to_space[pair], strict=True)}:
         chosen = pair & (from_space == a) & (to_space == b)
-        out[names[a], names[b]] = float(size[:-1][chosen].sum())
+        out[SPACES[a], SPACES[b]] = float(size[:-1][chosen].sum())
     return out
 
 
@@ -217,15 +234,23 @@ def _memory(core: _Core) -> dict[str, object]:
     return out
 
 
+def _memory_l0(core: _Core) -> dict[str, object]:
+    out = _ids(core) | _times(core)
+    out["aic_l0a_read_bw(GB/s)"] = _of(core, "aic", core.touch_rate("M", "l0a", 1))
+    out["aic_l0a_write_bw(GB/s)"] = _of(core, "aic", core.touch_rate("MTE1", "l0a", 2))
+    out["aic_l0b_read_bw(GB/s)"] = _of(core, "aic", core.touch_rate("M", "l0b", 1))
+    out["aic_l0b_write_bw(GB/s)"] = _of(core, "aic", core.touch_rate("MTE1", "l0b", 2))
+    out["aic_l0c_read_bw_cube(GB/s)"] = _of(core, "aic", core.touch_rate("M", "l0c", 1))
+    out["aic_l0c_write_bw_cube(GB/s)"] = _of(core, "aic", core.touch_rate("M", "l0c", 2))
+    return out
+
+
 def _memory_ub(core: _Core) -> dict[str, object]:
-    ranges = core.run.trace.decoded()
-    mine = slice(int(core.run.trace.access_begin[core.index]), int(core.run.trace.access_begin[core.index + 1]))
-    vector = (core.run.trace.instrs["pipe"][ranges.instr[mine]] == PIPES.index("V")) & (ranges.space[mine] == 1)
-    size = (ranges.row_bytes[mine] * ranges.rows[mine]).astype(float)
     out = _ids(core) | _times(core)
     for word, mode in (("read", 1), ("write", 2)):
-        moved = float(size[vector & (ranges.mode[mine] & mode > 0)].sum())
-        out[f"aiv_ub_{word}_bw_vector(GB/s)"] = _of(core, "aiv", moved / (core.us * 1e3) if core.us else 0.0)
+        out[f"aiv_ub_{word}_bw_vector(GB/s)"] = _of(core, "aiv", core.touch_rate("V", "ub", mode))
+    for word, mode in (("read", 1), ("write", 2)):
+        out[f"aiv_ub_{word}_bw_scalar(GB/s)"] = _of(core, "aiv", core.touch_rate("S", "ub", mode))
     return out
 
 

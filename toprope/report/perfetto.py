@@ -113,7 +113,12 @@ def events(run: Run) -> list[dict[str, Any]]:
     return out
 
 
-def write(run: Run, path: Path) -> None:
-    """Write the trace file (JSON object form)."""
+def text(run: Run) -> str:
+    """The trace as JSON (object form)."""
     head = {"displayTimeUnit": "ns", "profilingType": "op", "schemaVersion": 2}
-    path.write_text(json.dumps(head)[:-1] + ', "traceEvents": ' + json.dumps(events(run)) + "}")
+    return json.dumps(head)[:-1] + ', "traceEvents": ' + json.dumps(events(run), separators=(",", ":")) + "}"
+
+
+def write(run: Run, path: Path) -> None:
+    """Write the trace file."""
+    path.write_text(text(run))
