@@ -15,6 +15,7 @@ VERBS = {
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),
     "include": ("toprope.commands.include", "the folder to give to g++ -I"),
+    "compat": ("toprope.commands.compat", "compile every kernel of an operator repository and say what is missing"),
     "test": ("toprope.testing.runner", "run an operator's test cases"),
     "serve": ("toprope.serve.server", "an OpenAI-compatible server with a paged KV cache, on CPU"),
     "plan-serve": ("toprope.serve.planner", "choose batch limits for a model, a chip and a traffic"),

@@ -1,0 +1,21 @@
+// Sizes of the chip that operator repositories ask for at compile time (opbase: Ops::Base and platform).
+#pragma once
+
+#include "../kernel_operator.h"
+
+namespace Ops {
+namespace Base {
+
+constexpr uint32_t GetUbBlockSize() { return 32; }
+constexpr uint32_t GetVRegSize() { return 256; }
+
+}  // namespace Base
+}  // namespace Ops
+namespace platform {
+
+constexpr uint32_t GetUbBlockSize() { return 32; }
+constexpr uint32_t GetVRegSize() { return 256; }
+constexpr bool IsDataCopyPadSupport() { return __NPU_ARCH__ == 2201; }
+constexpr bool IsSupportAtomicAddTypeSIMD() { return true; }
+
+}  // namespace platform

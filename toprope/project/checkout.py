@@ -1,0 +1,195 @@
+"""A checkout as its own build sees it: sibling operators flattened, tiling structs of host code as plain structs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from toprope.build import INCLUDE, cache_dir
+from toprope.project.operators import Operator, find_operators
+from toprope.source import strip_comments
+
+_DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
+_FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
+_REGISTER = re.compile(r"REGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+class Checkout:
+    """The operators of one repository and what they share."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.operators = find_operators(self.root)
+        self._texts: dict[Path, str] = {}
+
+    def text(self, file: Path) -> str:
+        """A source without comments, read once."""
+        if file not in self._texts:
+            self._texts[file] = strip_comments(file.read_text(errors="replace"))
+        return self._texts[file]
+
+    def include_folders(self, operator: Operator) -> list[Path]:
+        """Folders for -I, so that "../X/f.h" finds X/op_kernel/f.h as in the vendor's flattened build tree."""
+        flat = self._flat_tree(operator.folder.parent)
+        folders = [
+            operator.kernel_folder,
+            flat / "_here",
+            flat / "_here" / "_deeper",
+            operator.folder,
+            operator.folder.parent,
+            operator.folder.parent / "common" / "op_kernel",
+            self.root / "common" / "inc" / "op_kernel",
+            self.root / "common" / "inc",
+            self.root / "common" / "include",
+            self.root / "common" / "include" / "kernel",
+            self.root / "common",
+            self.root,
+        ]
+        return [f for f in folders if f.is_dir()]
+
+    def _flat_tree(self, area: Path) -> Path:
+        """A folder of links <operator> -> its op_kernel; operators beside the asking one win over others of the same name."""
+        key = hashlib.sha256(f"{self.root}|{area}".encode()).hexdigest()[:12]
+        tree = cache_dir() / "checkouts" / key
+        if (tree / "_here" / "_deeper").is_dir():
+            return tree
+        chosen: dict[str, Path] = {}
+        near = sorted(self.operators, key=lambda o: (o.folder.parent != area, "experimental" in o.label))
+        for operator in near:
+            chosen.setdefault(operator.name, operator.kernel_folder)
+        # Folders of shared code that are no operator: <area>/<name> holding headers only.
+        for folder in sorted(f for f in area.iterdir() if f.is_dir()):
+            chosen.setdefault(folder.name, folder)
+        tree.mkdir(parents=True, exist_ok=True)
+        for name, target in chosen.items():
+            link = tree / name
+            if not link.is_symlink():
+                os.symlink(target, link)
+        (tree / "_here" / "_deeper").mkdir(parents=True, exist_ok=True)
+        return tree
+
+    def reached(self, file: Path, include: list[Path]) -> Iterator[Path]:
+        """The file and what it includes from this checkout, each once (conditional includes count)."""
+        queue, seen = [file.resolve()], set()
+        while queue:
+            current = queue.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            yield current
+            for name in _INCLUDE.findall(self.text(current)):
+                for folder in (current.parent, *include):
+                    candidate = folder / name
+                    if candidate.is_file():
+                        queue.append(candidate.resolve())
+                        break
+
+    @cached_property
+    def _tiling_index(self) -> dict[str, list[tuple[Path, str]]]:
+        """Struct name -> the files that define it with the tiling macros, and its body."""
+        index: dict[str, list[tuple[Path, str]]] = {}
+        for file in sorted(self.root.rglob("*")):
+            if file.suffix not in {".h", ".hpp", ".cpp"} or "op_api" in file.parts or not file.is_file():
+                continue
+            text = file.read_text(errors="replace")
+            if "REGISTER_TILING_DATA_CLASS" in text:
+                self.text(file)
+            if "TILING_DATA_DEF" in text:
+                for name, body in _DEFINE.findall(self.text(file)):
+                    index.setdefault(name, []).append((file, body))
+        return index
+
+    def tiling_header(self, operator: Operator, kernel: Path, include: list[Path]) -> str:
+        """The header that the vendor's build generates from the host's tiling macros: plain structs and the default struct."""
+        texts = [self.text(f) for f in self.reached(kernel, include)]
+        whole = "\n".join(texts)
+        plain = set(re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", whole))
+        words = set(re.findall(r"\b\w+\b", whole))
+        own = [n for n, places in self._tiling_index.items() if any(operator.folder in f.parents for f, _ in places)]
+        mentioned = [n for n in self._tiling_index if n in words and n not in own]
+        lines: list[str] = []
+        done = set(plain)
+        default = self._default_struct(operator, own)
+        for name in (*own, *mentioned, *([default] if default else [])):
+            self._emit(name, operator, lines, done, ())
+        if default:
+            lines.append("#undef GET_TILING_DATA\n")
+            lines.append(
+                f"#define GET_TILING_DATA(data, argument) GET_TILING_DATA_WITH_STRUCT({default}, data, argument)\n"
+            )
+            # In a function with its own default, that one wins.
+            if "REGISTER_TILING_DEFAULT" in whole:
+                lines = lines[:-2]
+        return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
+
+    def _emit(self, name: str, operator: Operator, lines: list[str], done: set[str], outer: tuple[str, ...]) -> None:
+        if name in done or name in outer or name not in self._tiling_index or name in _vendor_structs():
+            return
+        place = min(self._tiling_index[name], key=lambda p: _distance(p[0], operator))
+        members = []
+        for kind, arguments in _FIELD.findall(place[1]):
+            parts = [a.strip() for a in arguments.split(",")]
+            if kind == "_STRUCT":
+                self._emit(parts[0], operator, lines, done, (*outer, name))
+            size = f"[{self._number(parts[1], place[0])}]" if kind == "_ARR" else ""
+            members.append(f"{parts[0]} {parts[-1]}{size}{{}};")
+        done.add(name)
+        lines.append(f"struct alignas(8) {name} {{ {' '.join(members)} }};\n")
+
+    def _number(self, text: str, file: Path) -> str:
+        """An array size as a number: constants of the file and of what it includes are looked up, arithmetic is left to the compiler."""
+        for _ in range(4):
+            names = set(re.findall(r"\b[A-Za-z_]\w*\b", text.replace("::", "_")))
+            if not names:
+                break
+            text = re.sub(r"\b(?:\w+::)+", "", text)
+            for name in sorted(names):
+                if value := self._constant(name.split("__")[-1], file):
+                    text = re.sub(rf"\b{name}\b", f"({value})", text)
+        return text
+
+    def _constant(self, name: str, file: Path) -> str:
+        pattern = re.compile(
+            rf"(?:\b(?:constexpr|const)\b[\w\s:]*\b{name}\s*=\s*|#\s*define\s+{name}\s+|\b{name}\s*=\s*)([^;,}}\n]+)"
+        )
+        folders = [file.parent, file.parent.parent, self.root]
+        for source in (file, *self.reached(file, folders)):
+            if found := pattern.search(self.text(source)):
+                return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", found.group(1).strip())
+        return ""
+
+    @cached_property
+    def _registered(self) -> dict[str, list[tuple[Path, str]]]:
+        """Operator type in lower case -> the structs registered for it, with their files."""
+        found: dict[str, list[tuple[Path, str]]] = {}
+        for file, text in self._texts.items():
+            for key, struct in _REGISTER.findall(text):
+                found.setdefault(key.lower(), []).append((file, struct))
+        return found
+
+    def _default_struct(self, operator: Operator, own: list[str]) -> str:
+        places = self._registered.get(operator.name.replace("_", "").lower(), [])
+        if places:
+            return min(places, key=lambda p: _distance(p[0], operator))[1]
+        near = [p for found in self._registered.values() for p in found if p[1] in own and "arch35" not in p[0].parts]
+        return near[0][1] if near else own[0] if own else ""
+
+
+def _distance(file: Path, operator: Operator) -> tuple[bool, bool, bool, int, str]:
+    same = operator.folder in file.parents
+    return (not same, "arch35" in file.parts, "tests" in file.parts, len(file.parts), str(file))
+
+
+_vendor: set[str] = set()
+
+
+def _vendor_structs() -> set[str]:
+    if not _vendor:
+        for header in (INCLUDE / "lib" / "tiling_structs.h", INCLUDE / "kernel_tiling" / "kernel_tiling.h"):
+            _vendor.update(re.findall(r"\bstruct\s+(\w+)", header.read_text()))
+    return _vendor
