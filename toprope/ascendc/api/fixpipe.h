@@ -37,6 +37,7 @@ namespace toprope {
 
 inline constexpr Op kOpFixpipeGm{"Fixpipe", Pipe::fix, Kind::copy, "l0c_to_gm"};
 inline constexpr Op kOpFixpipeL1{"Fixpipe", Pipe::fix, Kind::copy, "l0c_to_l1"};
+inline constexpr Op kOpFixpipeFactors{"Fixpipe(factors)", Pipe::fix, Kind::copy, "l1_to_fixbuf"};
 
 // The chip keeps 10 mantissa bits of a quantisation factor.
 inline float quant_factor(uint64_t parameter) { return bits_float(static_cast<uint32_t>(parameter) & 0xffffe000u); }
@@ -81,17 +82,6 @@ template <typename S> void l0c_row(S* out, const uint8_t* base, uint32_t nd, uin
     }
 }
 
-template <typename D> void store_atomic(D* to, const D* from, uint32_t count) {
-    if (self->atomic == AtomicOp::none) {
-        std::memcpy(static_cast<void*>(to), from, count * sizeof(D));
-        return;
-    }
-    for (uint32_t i = 0; i < count; ++i) {
-        const Lane<D> a = static_cast<Lane<D>>(to[i]), b = static_cast<Lane<D>>(from[i]);
-        to[i] = static_cast<D>(self->atomic == AtomicOp::add ? static_cast<Lane<D>>(a + b) : (self->atomic == AtomicOp::max ? (a > b ? a : b) : (a < b ? a : b)));
-    }
-}
-
 // Where the result goes: rows of an ND matrix, or columns of c0 elements (NZ).
 template <typename D> struct FixpipeTarget {
     bool nz;
@@ -103,7 +93,12 @@ template <typename D> struct FixpipeTarget {
 };
 
 template <typename D, typename S>
-void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, const FixpipeTarget<D>& target, const AscendC::FixpipeParamsV220& p) {
+void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, const FixpipeTarget<D>& target, const AscendC::FixpipeParamsV220& p, bool to_gm) {
+    const bool atomic = to_gm && self->atomic != AtomicOp::none;
+    const auto store = [atomic](uint8_t* at, const uint8_t* row, size_t bytes) {
+        if (atomic) accumulate(at, row, bytes);
+        else std::memcpy(at, row, bytes);
+    };
     const uint32_t step = target.nz ? target.c0 : 16;
     for (uint32_t nd = 0; nd < (target.nz ? 1u : p.ndNum); ++nd)
         for (uint32_t n = 0; n < p.nSize; n += step)
@@ -113,7 +108,7 @@ void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, cons
                 const uint32_t count = p.nSize - n < step ? p.nSize - n : step;
                 l0c_row(in, from, nd, m, n, count, p);
                 for (uint32_t i = 0; i < count; ++i) row[i] = fixpipe_value<D, S>(in[i], p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
-                store_atomic(reinterpret_cast<D*>(to + target.offset(nd, m, n, p)), row, count);
+                store(to + target.offset(nd, m, n, p), reinterpret_cast<const uint8_t*>(row), count * sizeof(D));
             }
 }
 
@@ -172,7 +167,34 @@ void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTens
                           static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(dst.bypasses_l2(true)) << 8 | static_cast<uint32_t>(p.unitFlag != 0) << 9 | static_cast<uint32_t>(!target.nz) << 10);
     touch_source(instr, src, p);
     touch_target(instr, Space::gm, self->atomic == AtomicOp::none ? Mode::write : Mode::update, gm, target, p);
-    if (self->execute) fixpipe_run<D, S>(to, src.host(), factors, target, p);
+    if (self->execute) fixpipe_run<D, S>(to, src.host(), factors, target, p, true);
+}
+
+template <typename D, typename S>
+void fixpipe_to_l1(const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors, const AscendC::FixpipeConfig& config,
+                   const AscendC::FixpipeParamsV220& p, Site site) {
+    static_assert(fixpipe_types<D, S>(), "Fixpipe: this chip has no conversion between these element types (see `toprope api Fixpipe`)");
+    if (self->type == CoreType::aiv || p.nSize == 0 || p.mSize == 0) return;
+    if (dst.space() != Space::l1) {
+        report("no-such-path", site, &kOpFixpipeL1, "Fixpipe: this chip has no path from L0C to %s; go through GM", kSpaceNames[static_cast<int>(dst.space())]);
+        return;
+    }
+    const FixpipeTarget<D> target = fixpipe_target<D, S>(config, p);
+    const uint64_t last = target.offset(0, p.mSize - 1, (p.nSize - 1) / target.c0 * target.c0, p) + target.c0 * sizeof(D);
+    if (!(require_fixpipe<D, S>(kOpFixpipeL1, src, p, site) & require_operand(kOpFixpipeL1, "dst", dst, last, 32, site))) return;
+    Instr& instr = record(kOpFixpipeL1, site, ceil_div(p.nSize, target.c0), static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(p.unitFlag != 0) << 9);
+    touch_source(instr, src, p);
+    touch_target(instr, Space::l1, Mode::write, dst.address(), target, p);
+    if (self->execute) fixpipe_run<D, S>(dst.host(), src.host(), factors, target, p, false);
+}
+
+// One factor a column. Those in L1 go to the fixpipe buffer first, which Fixpipe does by itself. Null: they cannot be used.
+inline const uint64_t* column_factors(const AscendC::LocalTensor<uint64_t>& t, const AscendC::FixpipeParamsV220& p, Site site) {
+    if (self->type == CoreType::aiv || p.nSize == 0) return nullptr;
+    const uint64_t bytes = uint64_t{p.nSize} * 8;
+    if (!require_operand(kOpFixpipeFactors, "cbufWorkspace", t, bytes, 32, site)) return nullptr;
+    if (t.space() == Space::l1) touch(record(kOpFixpipeFactors, site, 1, static_cast<uint32_t>(Dtype::u64)), Space::l1, Mode::read, t.address(), bytes);
+    return reinterpret_cast<const uint64_t*>(t.host());
 }
 
 }  // namespace toprope
@@ -184,28 +206,18 @@ template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
 void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
     toprope::fixpipe_to_gm<T, U>(dst, src, nullptr, config, p, site);
 }
-// cbufWorkspace: one quantisation parameter a column, in L1 (or already in the fixpipe buffer).
+// cbufWorkspace: one quantisation parameter a column, in L1 or already in the fixpipe buffer.
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
 void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
-    if (toprope::self->type == toprope::CoreType::aiv || !toprope::require_operand(toprope::kOpFixpipeGm, "cbufWorkspace", cbufWorkspace, uint64_t{p.nSize} * 8, 32, site)) return;
-    toprope::fixpipe_to_gm<T, U>(dst, src, reinterpret_cast<const uint64_t*>(cbufWorkspace.host()), config, p, site);
+    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site)) toprope::fixpipe_to_gm<T, U>(dst, src, factors, config, p, site);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_NZ>
 void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
-    using namespace toprope;
-    static_assert(fixpipe_types<T, U>(), "Fixpipe: this chip has no conversion between these element types (see `toprope api Fixpipe`)");
-    if (self->type == CoreType::aiv || p.nSize == 0 || p.mSize == 0) return;
-    if (dst.space() != Space::l1) {
-        report("no-such-path", site, &kOpFixpipeL1, "Fixpipe: this chip has no path from L0C to %s; go through GM", kSpaceNames[static_cast<int>(dst.space())]);
-        return;
-    }
-    const FixpipeTarget<T> target = fixpipe_target<T, U>(config, p);
-    const uint64_t last = target.offset(0, p.mSize - 1, (p.nSize - 1) / target.c0 * target.c0, p) + target.c0 * sizeof(T);
-    if (!(require_fixpipe<T, U>(kOpFixpipeL1, src, p, site) & require_operand(kOpFixpipeL1, "dst", dst, last, 32, site))) return;
-    Instr& instr = record(kOpFixpipeL1, site, ceil_div(p.nSize, target.c0), static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(p.unitFlag != 0) << 9);
-    touch_source(instr, src, p);
-    touch_target(instr, Space::l1, Mode::write, dst.address(), target, p);
-    if (self->execute) fixpipe_run<T, U>(dst.host(), src.host(), nullptr, target, p);
+    toprope::fixpipe_to_l1<T, U>(dst, src, nullptr, config, p, site);
+}
+template <typename T, typename U, const FixpipeConfig& config = CFG_NZ>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
+    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site)) toprope::fixpipe_to_l1<T, U>(dst, src, factors, config, p, site);
 }
 
 }  // namespace AscendC

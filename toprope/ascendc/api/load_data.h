@@ -169,6 +169,18 @@ struct FeatureMap {
     }
 };
 
+// SetLoadDataRepeat: how often a 3D load runs, and how far apart. The register holds times + 1, so that 0 is the state of a fresh core.
+struct LoadRepeat {
+    uint32_t times;
+    uint16_t stride;
+    bool along_k;
+    static LoadRepeat load() {
+        const uint64_t v = self->registers[kRegLoadRepeat];
+        return {v == 0 ? 1 : static_cast<uint32_t>(v & 0xffff) - 1, static_cast<uint16_t>(v >> 16), (v >> 32 & 1) != 0};
+    }
+    void store() const { self->registers[kRegLoadRepeat] = (times + 1) | uint64_t{stride} << 16 | static_cast<uint64_t>(along_k) << 32; }
+};
+
 struct Im2col {
     FeatureMap map;
     uint32_t channels, stride_w, stride_h, filter_w, filter_h, dilation_w, dilation_h;
@@ -183,7 +195,42 @@ struct Im2col {
     }
 };
 
-struct LoadExtent { uint32_t k, m, k_start, m_start; bool transpose; };
+// What part of the im2col matrix is loaded. Repeats take blocks of m (or k) that begin `jump` apart and put them next to each other.
+struct LoadExtent {
+    uint32_t k, m, k_start, m_start;
+    bool transpose;
+    uint32_t m_block, m_jump, k_block, k_jump;
+    LoadExtent(uint32_t k_, uint32_t m_, uint32_t k_start_, uint32_t m_start_, bool transpose_)
+        : k(k_), m(m_), k_start(k_start_), m_start(m_start_), transpose(transpose_), m_block(m_), m_jump(0), k_block(k_), k_jump(0) {}
+    uint32_t row(uint32_t i) const { return m_start + (m_jump == 0 ? i : i / m_block * m_jump + i % m_block); }
+    uint32_t column(uint32_t i) const { return k_start + (k_jump == 0 ? i : i / k_block * k_jump + i % k_block); }
+    bool repeats() const { return m_jump != 0 || k_jump != 0; }
+};
+
+// A plain matrix (1x1 filter) into L0A as it is, or 16-bit elements turned: whole fractals at a time. False: not such a case.
+template <typename T>
+bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, const LoadExtent& e, bool to_b, bool turned) {
+    constexpr uint32_t c0 = kK0<T>;
+    const uint32_t rows = map.map.h * map.map.w;
+    if (map.filter_w != 1 || map.filter_h != 1 || map.stride_w != 1 || map.stride_h != 1 || e.repeats() || e.k_start % c0 != 0 || (map.map.pad_left | map.map.pad_right | map.map.pad_top | map.map.pad_bottom) != 0)
+        return false;
+    if (turned && sizeof(T) != 2) return false;
+    const uint32_t mf = ceil_div(e.m, 16), kf = ceil_div(e.k, c0);
+    for (uint32_t i = 0; i < mf; ++i)
+        for (uint32_t j = 0; j < kf; ++j) {
+            const uint32_t m = e.m_start + i * 16, present = m < rows ? (rows - m < 16 ? rows - m : 16) : 0;
+            const uint8_t* source = from + (uint64_t{e.k_start / c0 + j} * rows + m) * 32;
+            uint8_t fractal[kFractalBytes];
+            if (present < 16) {
+                std::memset(fractal, 0, sizeof fractal);
+                std::memcpy(fractal, source, present * 32);
+                source = fractal;
+            }
+            if (!turned) std::memcpy(to + (uint64_t{i} * kf + j) * kFractalBytes, source, kFractalBytes);
+            else transpose_16x16(reinterpret_cast<uint16_t*>(to + (to_b ? uint64_t{i} * kf + j : uint64_t{j} * mf + i) * kFractalBytes), reinterpret_cast<const uint16_t*>(source));
+        }
+    return true;
+}
 
 template <typename T>
 void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Im2col& map, const LoadExtent& e, Site site) {
@@ -205,7 +252,7 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
     }
     Instr& instr = record(op, site, row_fractals * column_fractals, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(turned) << 9);
     // What is read: the whole map for a general filter; for 1x1 filters (plain matrices) the rows and channel blocks asked for.
-    if (map.filter_w == 1 && map.filter_h == 1 && map.stride_w == 1 && map.stride_h == 1 && e.k % c0 == 0) {
+    if (map.filter_w == 1 && map.filter_h == 1 && map.stride_w == 1 && map.stride_h == 1 && e.k % c0 == 0 && !e.repeats()) {
         const uint32_t present = map.map.h * map.map.w > e.m_start ? map.map.h * map.map.w - e.m_start : 0;
         const uint32_t m = e.m < present ? e.m : present;
         if (m > 0) touch(instr, Space::l1, Mode::read, src.address() + (uint64_t{e.k_start / c0} * map.map.h * map.map.w + e.m_start) * 32, uint64_t{m} * 32, e.k / c0, int64_t{map.map.h} * map.map.w * 32);
@@ -221,13 +268,15 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
     }();
     const uint8_t* from = src.host();
     uint8_t* to = dst.host();
+    if (load_plain_fractals<T>(to, from, map, e, to_b, turned)) return;
+    const uint32_t channels = ceil_div(map.channels, c0) * c0 * map.filter_w * map.filter_h;
     for (uint32_t r = 0; r < (to_b ? row_fractals * c0 : row_fractals * 16); ++r)
         for (uint32_t c = 0; c < (to_b ? column_fractals * 16 : column_fractals * c0); ++c) {
             // L0A: zZ, L0B: nZ (inside a fractal the columns are the slow axis).
             const uint64_t index = to_b ? (uint64_t{r / c0} * column_fractals + c / 16) * 16 * c0 + c % 16 * c0 + r % c0
                                         : (uint64_t{r / 16} * column_fractals + c / c0) * 16 * c0 + r % 16 * c0 + c % c0;
-            const uint32_t m = e.m_start + (to_b ? r : (turned ? c : r)), k = e.k_start + (to_b ? c : (turned ? r : c));
-            const int64_t at = map.source(m, k, c0);
+            const uint32_t m = e.row(to_b ? r : (turned ? c : r)), k = e.column(to_b ? c : (turned ? r : c));
+            const int64_t at = k < channels ? map.source(m, k, c0) : -1;
             if (at >= 0) copy_element<T>(to, index, from, static_cast<uint64_t>(at));
             else copy_element<T>(to, index, reinterpret_cast<const uint8_t*>(&pad), 0);
         }
@@ -287,7 +336,17 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
         map.out_w = outputs(map.map.w, map.map.pad_left + map.map.pad_right, map.filter_w, map.dilation_w, map.stride_w);
         map.out_h = outputs(map.map.h, map.map.pad_top + map.map.pad_bottom, map.filter_h, map.dilation_h, map.stride_h);
     }
-    load_3d(dst, src, map, LoadExtent{p.kExtension, p.mExtension, p.kStartPt, p.mStartPt, p.enTranspose && sizeof(T) >= 2}, site);
+    LoadExtent extent(p.kExtension, p.mExtension, p.kStartPt, p.mStartPt, p.enTranspose && sizeof(T) >= 2);
+    const LoadRepeat repeat = LoadRepeat::load();
+    if (repeat.times == 0) return;
+    if (repeat.times > 1 && !repeat.along_k) {
+        extent.m *= repeat.times;
+        extent.m_jump = uint32_t{repeat.stride} * 16;
+    } else if (repeat.times > 1) {
+        extent.k *= repeat.times;
+        extent.k_jump = uint32_t{repeat.stride} * kK0<T>;
+    }
+    load_3d(dst, src, map, extent, site);
 }
 template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2Pro& p, toprope::Site site = toprope::Site::here()) {
     LoadData3DParamsV2<T> full;
@@ -364,8 +423,8 @@ inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], con
 }
 template <typename T> void SetLoadDataPaddingValue(const T padValue) { std::memcpy(&toprope::self->registers[toprope::kRegLoadPadValue], &padValue, sizeof(T)); }
 inline void SetLoadDataBoundary(uint32_t) {}
-inline void SetLoadDataRepeat(const LoadDataRepeatParam& p, toprope::Site site = toprope::Site::here()) {
-    if (p.repeatTime > 1) toprope::warn("load3d-repeat-not-modelled", site, nullptr, "SetLoadDataRepeat(%u times): the repeat mode of the 3D load is not carried out here; each LoadData runs once", p.repeatTime);
+inline void SetLoadDataRepeat(const LoadDataRepeatParam& p) {
+    toprope::LoadRepeat{p.repeatTime, p.repeatStride, p.repeatMode == 1}.store();
 }
 
 }  // namespace AscendC

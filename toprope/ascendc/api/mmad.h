@@ -26,8 +26,8 @@ namespace toprope {
 
 inline constexpr Op kOpMmad{"Mmad", Pipe::m, Kind::compute, "mmad"};
 inline constexpr uint16_t kCubeLimit = 4095;
-// Flags in the arg column of an Mmad, from bit 8: starts a new sum, takes the bias table, unit flag on.
-inline constexpr uint32_t kMmadInit = 1u << 8, kMmadBias = 1u << 9, kMmadUnitFlag = 1u << 10;
+// Flags in the arg column of an Mmad, from bit 8: starts a new sum, takes the bias table, unit flag on, float operands rounded to HF32.
+inline constexpr uint32_t kMmadInit = 1u << 8, kMmadBias = 1u << 9, kMmadUnitFlag = 1u << 10, kMmadHf32 = 1u << 11;
 
 template <typename T, typename U, typename S> constexpr bool mmad_types() {
     using AscendC::int4b_t;
@@ -47,6 +47,27 @@ struct MmadShape {
     }
 };
 
+inline void set_cube_mode(int bit, bool on) {
+    uint64_t& modes = self->registers[kRegCubeModes];
+    modes = (modes & ~(1ull << bit)) | static_cast<uint64_t>(on) << bit;
+}
+
+// HF32: a float with 11 bits of mantissa. Ties go to the even neighbour, or towards zero (SetHF32TransMode).
+inline bool rounds_to_hf32() { return (self->registers[kRegCubeModes] & 1) != 0; }
+inline float to_hf32(float value, bool ties_to_zero) {
+    const uint32_t bits = float_bits(value);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return value;
+    const uint32_t half = ties_to_zero ? 0x7ffu : 0x7ffu + (bits >> 12 & 1);
+    return bits_float((bits + half) & 0xfffff000u);
+}
+template <typename Acc, typename T> void round_operand(Acc* values, size_t count) {
+    if constexpr (std::is_same_v<T, float>) {
+        if (!rounds_to_hf32()) return;
+        const bool ties_to_zero = (self->registers[kRegCubeModes] & 2) != 0;
+        for (size_t i = 0; i < count; ++i) values[i] = to_hf32(values[i], ties_to_zero);
+    }
+}
+
 // A as floats (or int32), fractal by fractal. With one row the hardware reads A as a plain vector (GEMV): it is row 0 of each fractal.
 // Rows beyond m hold whatever L0A holds; they only reach rows of C that nobody may read.
 template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
@@ -54,10 +75,12 @@ template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const
     auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * s.kf * fractal));
     if (!s.gemv) {
         cube_elements<Acc, U>(out, a, 0, s.mf * s.kf * fractal);
+        round_operand<Acc, U>(out, size_t{s.mf} * s.kf * fractal);
         return out;
     }
     std::memset(static_cast<void*>(out), 0, size_t{s.kf} * fractal * sizeof(Acc));
     for (uint32_t f = 0; f < s.kf; ++f) cube_elements<Acc, U>(out + size_t{f} * fractal, a, uint64_t{f} * s.k0, s.k0);
+    round_operand<Acc, U>(out, size_t{s.kf} * fractal);
     return out;
 }
 
@@ -75,6 +98,7 @@ template <typename Acc, typename S> const Acc* mmad_right(const uint8_t* b, cons
                 for (uint32_t i = 0; i < s.k0; ++i)
                     for (uint32_t c = 0; c < 16; ++c) to[i * 16 + c] = columns[c * s.k0 + i];
         }
+    round_operand<Acc, S>(out, size_t{s.nf} * s.kf * fractal);
     return out;
 }
 
@@ -90,6 +114,25 @@ void mmad_run(Acc* c, const uint8_t* a, const uint8_t* b, const Acc* bias, const
                 for (uint32_t e = 0; e < 256; ++e) block[e] = bias[j * 16 + e % 16];
             cube_block(block, left + i * panel, s.k0, right + j * panel, s.k, accumulate || bias != nullptr);
         }
+}
+
+// Products of fewer than ten blocks of C may read their sum before the product before has written it. Page: Mmad, 同步优化说明.
+inline constexpr uint32_t kSelfOrderedBlocks = 10;
+inline bool small_product(const AscendC::MmadParams& p) { return p.m / 16 * (p.n / 16) < kSelfOrderedBlocks; }
+// The register holds where the last small product put its sum (+ 1, 24 bits) and its place in the instruction column.
+inline void require_pipe_barrier(const AscendC::MmadParams& p, uint32_t sum_address, bool accumulates, Site site) {
+    uint64_t& last = self->registers[kRegSmallProduct];
+    if (accumulates && small_product(p) && (last & 0xffffff) == sum_address + 1u) {
+        bool ordered = false;
+        for (uint64_t i = (last >> 24) + 1; i < self->instrs.size && !ordered; ++i) {
+            const Instr& between = self->instrs.data[i];
+            ordered = between.op == kPipeBarrier.id && (between.pipe == static_cast<uint8_t>(Pipe::m) || between.pipe == static_cast<uint8_t>(Pipe::all));
+        }
+        if (!ordered)
+            warn("mmad-needs-barrier", site, &kOpMmad, "Mmad adds %ux%u to the sum of the Mmad before without PipeBarrier<PIPE_M> between them: (m/16)*(n/16) = %u is below %u", p.m, p.n,
+                 p.m / 16 * (p.n / 16), kSelfOrderedBlocks);
+    }
+    last = small_product(p) ? (sum_address + 1u) | self->instrs.size << 24 : 0;
 }
 
 template <typename T, typename U, typename S>
@@ -114,7 +157,9 @@ void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm,
     }
     if (!(require_operand(kOpMmad, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmad, "fm", fm, a_bytes, 512, site) & require_operand(kOpMmad, "filter", filter, b_bytes, 512, site))) return;
     if (bias != nullptr && bias->space() == Space::bias && !require_operand(kOpMmad, "bias", *bias, uint64_t{s.nf} * 16 * sizeof(T), 64, site)) return;
-    const uint32_t flags = (accumulate ? 0 : kMmadInit) | (from_table ? kMmadBias : 0) | (p.unitFlag != 0 ? kMmadUnitFlag : 0);
+    const uint32_t flags = (accumulate ? 0 : kMmadInit) | (from_table ? kMmadBias : 0) | (p.unitFlag != 0 ? kMmadUnitFlag : 0) |
+                           (std::is_same_v<U, float> && rounds_to_hf32() ? kMmadHf32 : 0);
+    require_pipe_barrier(p, dst.address(), accumulate, site);
     Instr& instr = record(kOpMmad, site, s.mf * s.kf * s.nf, static_cast<uint32_t>(dtype_of<U>) | flags);
     touch(instr, Space::l0a, Mode::read, fm.address(), a_bytes);
     touch(instr, Space::l0b, Mode::read, filter.address(), b_bytes);
@@ -149,10 +194,15 @@ void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     toprope::mmad<T, U, S>(dst, fm, filter, &bias, mmadParams, site);
 }
 
+enum class HF32Mode : uint8_t { DISABLE = 0, ENABLE };
+enum class HF32TransMode : uint8_t { NEAREST_EVEN = 0, NEAREST_ZERO };
+
 //: SetHF32Mode, SetHF32TransMode, SetMMColumnMajor, SetMMRowMajor, SetMMLayoutTransform | cube modes: HF32 rounding of float operands, order of the product | - | A2 A3 | SetHF32Mode
-inline void SetHF32Mode(bool hf32Mode) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~1ull) | static_cast<uint64_t>(hf32Mode); }
-inline void SetHF32TransMode(bool hf32TransMode) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~2ull) | static_cast<uint64_t>(hf32TransMode) << 1; }
-inline void SetMMLayoutTransform(bool columnMajor) { toprope::self->registers[toprope::kRegCubeModes] = (toprope::self->registers[toprope::kRegCubeModes] & ~4ull) | static_cast<uint64_t>(columnMajor) << 2; }
+inline void SetHF32Mode(bool hf32Mode) { toprope::set_cube_mode(0, hf32Mode); }
+inline void SetHF32Mode(HF32Mode hf32Mode) { toprope::set_cube_mode(0, hf32Mode == HF32Mode::ENABLE); }
+inline void SetHF32TransMode(bool hf32TransMode) { toprope::set_cube_mode(1, hf32TransMode); }
+inline void SetHF32TransMode(HF32TransMode mode) { toprope::set_cube_mode(1, mode == HF32TransMode::NEAREST_ZERO); }
+inline void SetMMLayoutTransform(bool columnMajor) { toprope::set_cube_mode(2, columnMajor); }
 inline void SetMMColumnMajor() { SetMMLayoutTransform(true); }
 inline void SetMMRowMajor() { SetMMLayoutTransform(false); }
 

@@ -32,6 +32,7 @@ enum Register : int {
     kRegLoadPadValue,     // SetLoadDataPaddingValue
     kRegLoadRepeat,       // SetLoadDataRepeat
     kRegL0Halves,         // which half of L0 the Matmul objects fill next
+    kRegSmallProduct,     // the last Mmad, if its successor must wait for it
     kRegReduceSum,        // last sum of a reduction
     kRegBestValue,        // last value and index of ReduceMax/Min
     kRegBestIndex,
