@@ -76,15 +76,6 @@ def cache_dir() -> Path:
     return path
 
 
-@cache
-def _library_digest() -> str:
-    digest = hashlib.sha256()
-    for file in sorted(p for p in INCLUDE.rglob("*") if p.suffix in {".h", ".cpp"} or (p.is_file() and not p.suffix)):
-        digest.update(file.relative_to(INCLUDE).as_posix().encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 def _digest_of(path: str) -> str:
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -102,13 +93,13 @@ def shared_library(
 ) -> Path:
     """Compile C++ text (str) or a file (Path) into a shared library and return its path.
 
-    The result is cached: the key is the text, the flags, the compiler and the header library; a list of the other
-    files that were included, with their digests, is kept beside it. Raises NoCompiler, CompileFailed.
+    The result is cached: the key is the text, the flags and the compiler; a list of the files that were included, with
+    their digests, is kept beside it. Raises NoCompiler, CompileFailed.
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
     arguments = [*FLAGS, *LINK_FLAGS, f"-I{INCLUDE}", *(f"-I{p}" for p in include), *(f"-D{d}" for d in defines), *extra]
     text = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
-    key_text = json.dumps([text, arguments, [str(p) for p in link], _library_digest(), _compiler_stamp()])
+    key_text = json.dumps([text, arguments, [str(p) for p in link], _compiler_stamp()])
     key = hashlib.sha256(key_text.encode()).hexdigest()[:24]
     library, manifest = cache_dir() / f"{key}.so", cache_dir() / f"{key}.json"
     if library.exists() and manifest.exists():
@@ -138,8 +129,7 @@ def shared_library(
                 cure="correct the lines above; `toprope api NAME` shows what a function accepts",
             )
         listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
-        ours = str(INCLUDE)
-        files = {p: _digest_of(p) for p in listed if not p.startswith((ours, "/usr/", scratch))}
+        files = {p: _digest_of(p) for p in listed if not p.startswith(("/usr/", scratch))}
         partial = Path(scratch) / "manifest.json"
         partial.write_text(json.dumps(files))
         os.replace(out, library)
