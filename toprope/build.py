@@ -129,7 +129,8 @@ def shared_library(
                 cure="correct the lines above; `toprope api NAME` shows what a function accepts",
             )
         listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
-        files = {p: _digest_of(p) for p in listed if not p.startswith(("/usr/", scratch))}
+        ours = str(INCLUDE)  # may itself be installed below /usr
+        files = {p: _digest_of(p) for p in listed if p.startswith(ours) or not p.startswith(("/usr/", scratch))}
         partial = Path(scratch) / "manifest.json"
         partial.write_text(json.dumps(files))
         os.replace(out, library)
