@@ -11,6 +11,7 @@ from tests.ascendc.harness import kernels
 from toprope.kernel import Run
 from toprope.profile import diagnose, roofline
 from toprope.profile.whatif import kinds, spread, without
+from toprope.report import summary
 
 # One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
 ADD = """
@@ -83,7 +84,7 @@ def promised(found: Run, code: str) -> float:
     [
         (dict(name="single"), "advice-double-buffer", dict(name="good")),
         (dict(name="conflict"), "advice-bank-conflict", dict(name="good")),
-        (dict(name="barrier"), "advice-barrier-all", dict(name="good")),
+        (dict(name="barrier"), "barrier-too-coarse", dict(name="good")),
         (dict(name="scalars"), "advice-scalar-access", dict(name="good")),
         (dict(name="good", blocks=8), "advice-more-blocks", dict(name="good", blocks=48)),
     ],
@@ -92,6 +93,14 @@ def test_the_gain_is_the_promised_one(bad: dict[str, Any], code: str, good: dict
     expected = promised(run(**bad), code)
     after = run(**good).timeline.cycles
     assert after == pytest.approx(expected, rel=0.1)
+
+
+def test_barriers_are_told_once_with_what_needs_them_and_what_they_cost() -> None:
+    found = run("barrier", blocks=2)
+    (advice,) = (f for f in diagnose(found) if f.code == "barrier-too-coarse")
+    assert [p.action for p in advice.places] == ["orders nothing that is not ordered without it"]
+    together = summary.of(found, {}, diagnose(found)).findings
+    assert [f.cycles_at_stake > 0 for f in together if f.code == "barrier-too-coarse"] == [True]
 
 
 def test_streaming_inputs_are_advised_to_bypass_l2() -> None:
@@ -106,7 +115,7 @@ def test_a_good_kernel_gets_no_advice_it_cannot_use() -> None:
         {
             "advice-double-buffer",
             "advice-bank-conflict",
-            "advice-barrier-all",
+            "barrier-too-coarse",
             "advice-scalar-access",
             "advice-more-blocks",
         }

@@ -20,11 +20,11 @@ _ENDS_EARLY = {
     "queue-without-buffer", "queue-no-free-buffer", "deque-from-empty-queue", "queue-depth-exceeded", "enque-in-wrong-state",
     "tensor-of-another-queue", "buffer-not-initialised", "buffer-of-size-zero", "buffer-over-capacity", "too-many-buffers",
     "event-ids-exhausted", "event-id-collision", "flag-set-twice", "flag-wait-without-set", "no-pipe", "deadlock", "cross-flag-overflow", "kernel-crash",
-    "kernel-exception", "kernel-time-limit", "kernel-trap", "kernel-assert",
+    "kernel-exception", "kernel-time-limit", "kernel-trap", "kernel-assert", "matmul-bias-not-planned", "matmul-tiling-invalid",
+    "matmul-without-cube-core", "matmul-spill-too-large",
 }  # fmt: skip
 _CONSEQUENCES = {
-    "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "buffer-never-used", "argument-never-used", "barrier-without-effect",
-    "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
+    "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
 }  # fmt: skip
 
 
@@ -58,9 +58,9 @@ def check(
         )
     replayed = replay(trace, sync_auto=sync == "auto", poisoned=poisoned)
     seen += [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
-    left = [*registers_left(trace), *reserved_flags(trace), *unused_buffers(trace, soc, replayed.buffer_used)]
-    if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its argument untouched
-        left += unused_arguments(trace, replayed.arguments_used)
+    left = [*registers_left(trace), *reserved_flags(trace)]
+    if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its memory untouched
+        left += [*unused_buffers(trace, soc, replayed.buffer_used), *unused_arguments(trace, replayed.arguments_used)]
     seen += [(len(trace.instrs), finding) for finding in left]
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]

@@ -201,7 +201,7 @@ class Describer:
         place = (self.place(cause.instr_a, "waits for every pipe"),)
         if not pairs:
             message = "this PipeBarrier<PIPE_ALL> orders nothing that is not ordered without it"
-            return self._make("barrier-without-effect", message, cause, place)
+            return self._make("barrier-too-coarse", message, cause, place, "remove it")
         if len(pairs) > 1 or pairs[0][0] == 7:
             return None
         one, two = PIPES[pairs[0][0]], PIPES[pairs[0][1]]

@@ -1,4 +1,6 @@
 // Replays a trace over vector clocks: races, uninitialised reads, cache coherence, flags. Pure: reads the columns, returns causes.
+#include <unordered_set>
+
 #include "order.h"
 
 namespace toprope_check {
@@ -75,7 +77,11 @@ private:
                 while (in_.accesses[a].more() && a + 1 < end) ++a;
                 ++a;
                 const Access& first = in_.accesses[head];
-                if (first.row_bytes() == 0 || first.rows() == 0) continue;
+                if (first.rows() == 0) continue;
+                if (first.row_bytes() == 0) {  // given to the instruction, which leaves it alone
+                    spared_.insert(first.address() << 8 | first.space());
+                    continue;
+                }
                 if (first.space() == kGm) {
                     const int32_t row = gm_row(first.address());
                     if (row < 0 || !gm_matters_[static_cast<uint32_t>(row)]) continue;
@@ -93,6 +99,13 @@ private:
     }
 
     void mark_buffers() {
+        for (uint32_t b = 0; b < in_.buffer_count; ++b) {
+            Buffer& buffer = in_.buffers[b];
+            const auto at = std::find_if(spared_.begin(), spared_.end(), [&](uint64_t place) {
+                return (place & 0xff) == buffer.space && place >> 8 >= buffer.address && place >> 8 < uint64_t{buffer.address} + buffer.bytes;
+            });
+            buffer.used |= at != spared_.end();
+        }
         std::vector<Run> runs;
         for (uint32_t f = 0; f < footprints_.size(); ++f) {
             const uint32_t space = footprints_.space(f);
@@ -287,6 +300,7 @@ private:
     Shadow shadow_;
     std::vector<uint8_t> gm_matters_;
     std::vector<uint32_t> footprint_of_, line_of_;
+    std::unordered_set<uint64_t> spared_;  // address << 8 | space
     std::vector<Suspect> suspects_;
     uint32_t last_gm_ = 0;
     bool cached_ = false;  // the instruction at work goes through the scalar data cache

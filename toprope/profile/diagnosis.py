@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -93,14 +93,17 @@ def _bank_conflicts(run: Run) -> Iterator[Idea]:
 
 
 def _barriers(run: Run) -> Iterator[Idea]:
-    """PipeBarrier<PIPE_ALL> inside the work."""
+    """PipeBarrier<PIPE_ALL> inside the work; beside each line what the check says about it: which pair of pipes needs it, or none."""
     trace = run.trace
     drop = whatif.kinds(trace, "barrier") & (trace.instrs["pipe"] == PIPES.index("ALL"))
     if drop.sum() > len(trace.cores):
+        needs = {f.places[0]: f.message for f in run.findings if f.code == "barrier-too-coarse"}
+        told = {(p.file, p.line): message.removeprefix("this PipeBarrier<PIPE_ALL> ") for p, message in needs.items()}
+        lines = _dearest(trace, drop.astype(float))
         yield Idea(
-            "advice-barrier-all",
-            f"{int(drop.sum())} barriers stop every pipe; an event between the two pipes concerned would let the others go on",
-            _dearest(trace, drop.astype(float)),
+            "barrier-too-coarse",
+            f"{int(drop.sum())} barriers stop every pipe; events of the pipes concerned would let the others go on",
+            tuple(replace(p, action=told.get((p.file, p.line), "orders several pairs of pipes")) for p in lines),
             lambda: predict(whatif.without(trace, drop), run.soc).cycles,
         )
 
@@ -109,11 +112,12 @@ def _bypass(run: Run) -> Iterator[Idea]:
     """Inputs that are read once from GM and push others out of L2."""
     trace = run.trace
     ranges = trace.decoded()
+    size = ranges.sizes()
     reads = (ranges.space == 0) & (ranges.mode == 1)
     rows = []
     for argument in trace.gm:
         mine = reads & (ranges.address >= argument.address) & (ranges.address < argument.address + argument.bytes)
-        moved = int((ranges.row_bytes[mine] * ranges.rows[mine]).sum())
+        moved = int(size[mine].sum())
         if 0 < moved <= argument.bytes * 1.05:
             rows.append((argument.name, np.unique(ranges.instr[mine])))
     names = [name for name, _ in rows]
