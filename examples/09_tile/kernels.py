@@ -1,0 +1,58 @@
+# ruff: noqa: F821, B008  (dimension names are strings that only the tile language reads)
+"""Operators in the tile language. `python examples/09_tile/kernels.py` runs them on the software NPU and prints what it saw."""
+
+import numpy as np
+
+from toprope import tile
+from toprope.tile import In, Out, f16, f32
+
+
+@tile.kernel
+def add(x: In["N", f32], y: In["N", f32], z: Out["N", f32], *, T=tile.tune(8192, mult=64)):
+    for i in tile.tiles(x.shape[0], T, depth=2):
+        z[i] = x[i] + y[i]
+
+
+@tile.kernel
+def softmax(x: In["M", "N", f32], y: Out["M", "N", f32], *, R=tile.tune(8), C=tile.tune(1024, mult=64)):
+    M, N = x.shape
+    for r in tile.tiles(M, R, depth=2):
+        m, s = tile.full((r, 1), -tile.inf), tile.zeros((r, 1))
+        for c in tile.tiles(N, C, depth=2):
+            t = x[r, c]
+            m2 = tile.maximum(m, tile.max(t, 1))
+            s = s * tile.exp(m - m2) + tile.sum(tile.exp(t - m2), 1)
+            m = m2
+        for c in tile.tiles(N, C, depth=2):
+            y[r, c] = tile.exp(x[r, c] - m) / s
+
+
+@tile.kernel
+def rms_norm(
+    x: In["M", "N", f16],
+    g: In["N", f16],
+    y: Out["M", "N", f16],
+    *,
+    R=tile.tune(8),
+    C=tile.tune(1024, mult=64),
+    eps=1e-6,
+):
+    M, N = x.shape
+    for r in tile.tiles(M, R, depth=2):
+        q = tile.zeros((r, 1))
+        for c in tile.tiles(N, C, depth=2):
+            t = x[r, c].to(f32)
+            q += tile.sum(t * t, 1)
+        scale = tile.rsqrt(q / N + eps)
+        for c in tile.tiles(N, C, depth=2):
+            y[r, c] = (x[r, c].to(f32) * scale * g[c].to(f32)).to(f16)
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((101, 1003), dtype=np.float32)
+    y = np.empty_like(x)
+    print(softmax.source())
+    print(softmax.plan())
+    run = softmax.run(x, y)
+    print(run.timeline, run.findings or "no finding")

@@ -1,0 +1,60 @@
+"""Tile kernels: level A equals the emitted Ascend C bit for bit, and both are right."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "09_tile" / "kernels.py"
+
+
+def example() -> Any:
+    """The bundled kernels."""
+    spec = importlib.util.spec_from_file_location("tile_kernels", EXAMPLE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+KERNELS = example()
+
+
+def both(kernel: Any, inputs: list[np.ndarray], out: np.ndarray, **options: Any) -> np.ndarray:
+    """What level A gives, after checking that the emitted kernel gives the same bits and no finding."""
+    level_a, emitted = out.copy(), out.copy()
+    kernel(*inputs, level_a, **options)
+    run = kernel.run(*inputs, emitted, **options)
+    assert level_a.tobytes() == emitted.tobytes()
+    assert [f.code for f in run.findings if f.severity != "advice"] == []
+    assert run.timeline.microseconds > 0
+    return level_a
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 8192, 100_003])
+def test_add_of_any_length(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, y = rng.standard_normal((2, n), dtype=np.float32)
+    assert np.array_equal(both(KERNELS.add, [x, y], np.zeros(n, np.float32)), x + y)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (37, 1000), (9, 64), (5, 5001), (3, 1025)])
+def test_softmax_resident_and_in_pieces(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(0).normal(0, 3, shape).astype(np.float32)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    got = both(KERNELS.softmax, [x], np.zeros(shape, np.float32))
+    assert np.abs(got - e / e.sum(1, keepdims=True)).max() < 1e-6
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (11, 1003), (9, 17), (3, 2050)])
+def test_rms_norm_mixes_element_types(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    x, g = rng.standard_normal(shape).astype(np.float16), rng.standard_normal(shape[1]).astype(np.float16)
+    got = both(KERNELS.rms_norm, [x, g], np.zeros(shape, np.float16))
+    x64 = x.astype(np.float64)
+    want = x64 / np.sqrt((x64**2).mean(1, keepdims=True) + 1e-6) * g
+    assert np.abs(got - want).max() < 1e-2 * max(1.0, np.abs(want).max())

@@ -1,0 +1,30 @@
+"""The tile language: operators written on tiles in Python, checked and timed as the Ascend C that is emitted from them.
+
+::
+
+    from toprope import tile
+    from toprope.tile import In, Out, f32
+
+    @tile.kernel
+    def add(x: In["N", f32], y: In["N", f32], z: Out["N", f32], *, T=tile.tune(8192, mult=64)):
+        for i in tile.tiles(x.shape[0], T, depth=2):
+            z[i] = x[i] + y[i]
+
+`add(x, y, z)` evaluates it on NumPy arrays, `add.run(x, y, z)` runs the emitted kernel, `add.source()` is its text.
+"""
+
+from __future__ import annotations
+
+from toprope.tile.eager import BUILTINS
+from toprope.tile.kernel import TileKernel, kernel
+from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i16, i32, inf, tune
+
+exp, log, sqrt, rsqrt = BUILTINS["exp"], BUILTINS["log"], BUILTINS["sqrt"], BUILTINS["rsqrt"]
+reciprocal, abs, relu = BUILTINS["reciprocal"], BUILTINS["abs"], BUILTINS["relu"]
+sum, max, maximum, minimum = BUILTINS["sum"], BUILTINS["max"], BUILTINS["maximum"], BUILTINS["minimum"]
+where, full, zeros, tiles = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"], BUILTINS["tiles"]
+
+__all__ = [
+    "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "bf16", "exp", "f16", "f32", "full", "i16", "i32",
+    "inf", "kernel", "log", "max", "maximum", "minimum", "reciprocal", "relu", "rsqrt", "sqrt", "sum", "tiles", "tune", "where", "zeros",
+]  # fmt: skip

@@ -1,0 +1,264 @@
+"""Level A: a kernel's own Python function, run on NumPy tiles. print and pdb work in it; the bits are those of the emitted kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from toprope.dtypes import Dtype, of_array
+from toprope.tile import lanes, rules
+from toprope.tile.language import Builtin, TileError, f32, numpy_of
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Span:
+    """One step of a tiles loop: elements [lo, hi) of an axis."""
+
+    lo: int
+    hi: int
+
+    def __len__(self) -> int:
+        return self.hi - self.lo
+
+
+class Tile:
+    """A value of a kernel: lanes with an element type. Arithmetic is that of the vector unit, rounded after every operation."""
+
+    __array_ufunc__ = None  # a NumPy array on the left must not swallow it
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+
+    @property
+    def dtype(self) -> Dtype:
+        """The element type."""
+        return of_array(self.data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The valid extents of this step."""
+        return tuple(self.data.shape)
+
+    def to(self, kind: Dtype) -> Tile:
+        """The tile in another element type, ties to even."""
+        rules.require_cast(self.dtype, kind)
+        return Tile(lanes.convert(self.data, numpy_of(kind)))
+
+    @property
+    def T(self) -> Tile:
+        """The transposed operand of a matrix product."""
+        return Tile(self.data.T)
+
+    def __repr__(self) -> str:
+        return f"Tile({self.data!r})"
+
+    def __add__(self, other: Any) -> Tile:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Tile:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Tile:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tile:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Tile:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Tile:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Tile:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tile:
+        return binary("div", other, self)
+
+    def __neg__(self) -> Tile:
+        return binary("mul", self, -1)
+
+    def __matmul__(self, other: Tile) -> Tile:
+        return matmul(self, other)
+
+    def __lt__(self, other: Any) -> Tile:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Any) -> Tile:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Any) -> Tile:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Any) -> Tile:
+        return compare("ge", self, other)
+
+    def __eq__(self, other: Any) -> Tile:  # type: ignore[override]
+        return compare("eq", self, other)
+
+    def __ne__(self, other: Any) -> Tile:  # type: ignore[override]
+        return compare("ne", self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TileError("a tile has no single truth value", cure="choose lane by lane with tile.where(condition, a, b)")
+
+
+class Atomic:
+    """`array.add[...] = tile` adds into global memory."""
+
+    def __init__(self, array: GlobalArray) -> None:
+        self._array = array
+
+    def __setitem__(self, key: Any, value: Tile) -> None:
+        where = self._array.place(key)
+        self._array.data[where] += self._array.fitting(value, where)
+
+
+class GlobalArray:
+    """A parameter during level A: loads and stores by the steps of tiles loops."""
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.shape = data.shape
+        self.add = Atomic(self)
+
+    def place(self, key: Any) -> tuple[Any, ...]:
+        """The NumPy index of a tile index; a step of size-1 tiles drops its axis."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) != self.data.ndim:
+            raise TileError(
+                f"{len(keys)} indices for an array of {self.data.ndim} dimensions", cure="one index per dimension"
+            )
+        return tuple(slice(k.lo, k.hi) if isinstance(k, Span) else k for k in keys)
+
+    def fitting(self, value: Tile, where: tuple[Any, ...]) -> Array:
+        """The stored lanes; one value per row, (r, 1), goes to an array of one dimension."""
+        data = value.data
+        if data.dtype != self.data.dtype:
+            raise TileError(
+                f"a {value.dtype.name} tile is stored into a {of_array(self.data).name} array", cure="add .to(...)"
+            )
+        return data.reshape(self.data[where].shape) if data.size == self.data[where].size else data
+
+    def __getitem__(self, key: Any) -> Tile:
+        return Tile(self.data[self.place(key)])
+
+    def __setitem__(self, key: Any, value: Tile) -> None:
+        where = self.place(key)
+        self.data[where] = self.fitting(value, where)
+
+
+def _number(value: float, kind: Dtype) -> Array:
+    if numpy_of(kind).kind == "i":
+        return np.asarray(value).astype(numpy_of(kind))
+    return np.asarray(np.float32(value)).astype(numpy_of(kind))  # a kernel's argument is a float32 first
+
+
+def binary(name: str, a: Any, b: Any) -> Tile:
+    """An element-wise operation of two tiles, or of a tile and a number, as the emitted instructions compute it."""
+    row = rules.BINARY[name]
+    if isinstance(a, Tile) and isinstance(b, Tile):
+        rules.require_same(name, a.dtype, b.dtype)
+        rules.require(name, row.dtypes, a.dtype)
+        with np.errstate(all="ignore"):
+            return Tile(row.evaluate(a.data, b.data))
+    scalar_first = not isinstance(a, Tile)
+    x, s = (b, a) if scalar_first else (a, b)
+    rules.require(name, row.dtypes, x.dtype)
+    steps, value = rules.scalar_operand(name, s, x.dtype, scalar_first=scalar_first)
+    number = _number(value, x.dtype)
+    with np.errstate(all="ignore"):
+        if steps == "negate":
+            return Tile(np.multiply(x.data, _number(-1, x.dtype)) + number)
+        if steps == "fill":
+            return Tile(np.divide(np.full_like(x.data, number), x.data))
+        evaluate = {"Adds": np.add, "Muls": np.multiply}.get(row.with_scalar, row.evaluate)
+        return Tile(evaluate(x.data, number))
+
+
+def compare(name: str, a: Tile, b: Any) -> Tile:
+    """A comparison, lane by lane; its only use is the condition of where."""
+    rules.require(name, rules.COMPARE[name].dtypes, a.dtype)
+    if isinstance(b, Tile):
+        rules.require_same(name, a.dtype, b.dtype)
+    right = b.data if isinstance(b, Tile) else _number(b, a.dtype)
+    return Tile(rules.COMPARE[name].evaluate(a.data, right))
+
+
+def unary(name: str) -> Callable[[Tile], Tile]:
+    """The level-A form of a unary function."""
+
+    def evaluate(x: Tile) -> Tile:
+        rules.require(name, rules.UNARY[name].dtypes, x.dtype)
+        return Tile(rules.UNARY[name].evaluate(x.data))
+
+    return evaluate
+
+
+def reduce(name: str) -> Callable[..., Tile]:
+    """The level-A form of sum and max over the last axis."""
+
+    def evaluate(x: Tile, axis: int = -1) -> Tile:
+        rules.require(name, rules.REDUCE[name], x.dtype)
+        if axis not in (-1, x.data.ndim - 1):
+            raise TileError(f"{name} over axis {axis} of {x.data.ndim}", cure="reduce over the last axis")
+        rows = x.data.reshape(-1, x.data.shape[-1])
+        return Tile(lanes.fold_rows(name, rows).reshape(*x.data.shape[:-1], 1))
+
+    return evaluate
+
+
+def where(condition: Tile, a: Any, b: Any) -> Tile:
+    """a where the condition holds, else b; a is a tile, b a tile or a number."""
+    if not isinstance(a, Tile):
+        raise TileError(
+            "the first choice of where is a number", cure="turn the condition round, so that the tile comes first"
+        )
+    right = b.data if isinstance(b, Tile) else _number(b, a.dtype)
+    return Tile(np.where(condition.data, a.data, right))
+
+
+def full(shape: Any, value: float, kind: Dtype = f32) -> Tile:
+    """A tile of one value; `shape` holds steps of tiles loops, extents and 1."""
+    extents = shape if isinstance(shape, tuple) else (shape,)
+    return Tile(np.full([len(s) if isinstance(s, Span) else s for s in extents], value, numpy_of(kind)))
+
+
+def zeros(shape: Any, kind: Dtype = f32) -> Tile:
+    """A tile of zeros."""
+    return full(shape, 0.0, kind)
+
+
+def matmul(a: Tile, b: Tile) -> Tile:
+    """A matrix product with float32 sums, in the cube's order: 16 products at a time along K."""
+    rules.require_same("@", a.dtype, b.dtype)
+    return Tile(a.data.astype(np.float32) @ b.data.astype(np.float32))
+
+
+def tiles(*axes: Any, depth: int = 1, swizzle: int = 1) -> Iterator[Any]:
+    """The steps of a loop over tiles: tiles(extent, size), or tiles((extent, size), (extent, size)) for several axes."""
+    pairs = axes if isinstance(axes[0], tuple) else (axes,)
+    spans = [[Span(lo, min(lo + size, extent)) for lo in range(0, extent, size)] for extent, size in pairs]
+    for step in product(*spans):
+        yield step if isinstance(axes[0], tuple) else step[0]
+
+
+BUILTINS = {
+    **{name: Builtin(name, unary(name)) for name in rules.UNARY},
+    **{name: Builtin(name, reduce(name)) for name in rules.REDUCE},
+    "maximum": Builtin("maximum", lambda a, b: binary("maximum", a, b)),
+    "minimum": Builtin("minimum", lambda a, b: binary("minimum", a, b)),
+    "where": Builtin("where", where),
+    "full": Builtin("full", full),
+    "zeros": Builtin("zeros", zeros),
+    "tiles": Builtin("tiles", tiles),
+}

@@ -1,0 +1,470 @@
+"""From a placed program to readable Ascend C: one class per variant, its regions as CopyIn, Compute and CopyOut."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from toprope.dtypes import Dtype
+from toprope.tile import rules
+from toprope.tile.emit_text import FILL_PITCH, FILL_REPEAT, ROW_REDUCE, columns_operation, rows_operation
+from toprope.tile.language import TileError
+from toprope.tile.plan import Plan, loops, pitch_elements
+from toprope.tile.program import ONE, Index, Loop, Number, Region, Store, Value
+
+MOST_ROWS = 4095  # DataCopyPad's blockCount
+_RESERVED = {"pipe", "arena", "rows", "scratch", "task", "int", "float", "half", "auto", "for", "if", "this", "new"}
+
+
+def literal(number: Number, kind: Dtype) -> str:
+    """A constant in an element type, exactly the float32 (or integer) that level A uses."""
+    assert number.value is not None
+    if numpy_is_integer(kind):
+        return f"static_cast<{kind.cpp}>({int(number.value)})"
+    value = float(np.float32(number.value))
+    if value in (float("inf"), float("-inf")):
+        text = f"{'-' if value < 0 else ''}__builtin_inff()"
+    else:
+        text = str(np.float32(value))
+        text += ("" if "." in text or "e" in text else ".0") + "f"
+    return text if kind.cpp == "float" else f"static_cast<{kind.cpp}>({text})"
+
+
+def numpy_is_integer(kind: Dtype) -> bool:
+    """Whether numbers of this type are exact."""
+    return kind.numpy is not None and kind.numpy.kind == "i"
+
+
+class ClassText:
+    """Prints the class of one variant."""
+
+    def __init__(
+        self, plan: Plan, numbers: list[tuple[Number, bool]], functions: dict[str, str], *, line_directives: bool
+    ) -> None:
+        self.plan, self.program, self.numbers, self.directives = plan, plan.program, numbers, line_directives
+        title = "".join(part.capitalize() for part in self.program.name.split("_"))
+        self.name = f"Kernel{title}{'Resident' if self.program.resident else ''}"
+        self.source = Path(self.program.file).name
+        try:
+            self.python = Path(self.program.file).read_text().splitlines()
+        except OSError:
+            self.python = []
+        self.used_text = functions  # of the whole file, by name
+        self.regions = self.program.regions()
+        self.pitch = pitch_elements(self.program)
+
+    # ---- the class ---------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The class as C++ text."""
+        stages = "".join(self.stages(n, r) for n, r in enumerate(self.regions, 1))
+        return (
+            f"class {self.name} {{\npublic:\n{self.init()}\n{self.process()}\nprivate:\n{stages.rstrip()}\n"
+            + self.members()
+            + "};\n"
+        )
+
+    def init(self) -> str:
+        """Init: sizes, global tensors, buffers."""
+        dims = [d.name for d in self.dims()]
+        arguments = [f"GM_ADDR {p}" for p in self.program.params] + [f"uint32_t {d}" for d in dims]
+        arguments += [f"{'int32_t' if i else 'float'} number{n}" for n, (_, i) in enumerate(self.numbers)]
+        lines = [f"    __aicore__ inline void Init({', '.join(arguments)}) {{"]
+        lines += [f"        this->{d} = {d};" for d in dims]
+        lines += [f"        this->number{n} = number{n};" for n in range(len(self.numbers))]
+        for name, p in self.program.params.items():
+            size = " * ".join(["static_cast<uint64_t>(" + p.dims[0].name + ")", *(d.name for d in p.dims[1:])])
+            lines.append(f"        {name}Gm.SetGlobalBuffer((__gm__ {p.dtype.cpp}*){name}, {size});")
+        for ring in self.plan.inputs + self.plan.outputs:
+            lines.append(f"        pipe.InitBuffer({ring.name}, {ring.depth}, {ring.bytes});")
+        for home, room in self.homes():
+            lines.append(f"        pipe.InitBuffer({home}, {room});")
+        if self.plan.rows_bytes:
+            lines.append(
+                "        // Rows are handled eight at a time, also in a smaller last tile: no number may be undefined."
+            )
+            lines.append(f"        Duplicate(rows.Get<float>(), 0.0f, {self.plan.rows_bytes // 4});")
+        return "\n".join([*lines, "    }\n"])
+
+    def homes(self) -> list[tuple[str, int]]:
+        """The TBufs and their bytes."""
+        found = [("arena", self.plan.arena_bytes), ("rows", self.plan.rows_bytes), ("scratch", self.plan.scratch_bytes)]
+        return [(h, b) for h, b in found if b]
+
+    def dims(self) -> list:  # type: ignore[type-arg]
+        """The dimensions of the signature, each once."""
+        return list({d.name: d for p in self.program.params.values() for d in p.dims}.values())
+
+    def members(self) -> str:
+        """The data members."""
+        lines = ["\n    TPipe pipe;"]
+        for ring in self.plan.inputs:
+            lines.append(f"    TQue<TPosition::VECIN, {ring.depth}> {ring.name};")
+        for ring in self.plan.outputs:
+            lines.append(f"    TQue<TPosition::VECOUT, {ring.depth}> {ring.name};")
+        if self.homes():
+            lines.append(f"    TBuf<TPosition::VECCALC> {', '.join(h for h, _ in self.homes())};")
+        for name, p in self.program.params.items():
+            lines.append(f"    GlobalTensor<{p.dtype.cpp}> {name}Gm;")
+        lines.append(f"    uint32_t {', '.join(f'{d.name} = 0' for d in self.dims())};")
+        for k, (_, is_integer) in enumerate(self.numbers):
+            lines.append(f"    {'int32_t' if is_integer else 'float'} number{k} = 0;")
+        for i in self.program.indices.values():
+            members = [f"{clean(i.name)}{part} = 0" for part in ("Begin", "Count", *self.derived(i))]
+            lines.append(f"    uint32_t {', '.join(members)};")
+        return "\n".join(lines) + "\n"
+
+    def derived(self, i: Index) -> dict[str, str]:
+        """What is kept beside begin and count: the padded width of columns, the lanes of one number per row."""
+        values = [v for r in self.regions for v in r.loads + r.ops]
+        count, found = f"{clean(i.name)}Count", {}
+        if any(v.axes[1] == i.name for v in values):
+            found["Width"] = f"({count} + {self.pitch - 1}) / {self.pitch} * {self.pitch}"
+        if any(v.axes == (i.name, ONE) for v in values):
+            found["Lanes"] = f"({count} + 15) / 16 * 16"
+        return found
+
+    # ---- loops -------------------------------------------------------------------------------------------------------
+
+    def process(self) -> str:
+        """Process: the outermost loop dealt out to the cores, inner loops as they were written."""
+        loop, lines = self.program.loop, ["    __aicore__ inline void Process() {"]
+        for i in loop.indices:
+            lines.append(f"        const uint32_t {clean(i.name)}Tiles = ({i.extent.text} + {i.size - 1}) / {i.size};")
+        tasks = " * ".join(f"{clean(i.name)}Tiles" for i in loop.indices)
+        lines.append(f"        const uint32_t tasks = {tasks};")
+        lines += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
+        lines.append("        for (uint32_t task = GetBlockIdx(); task < tasks; task += GetBlockNum()) {")
+        rest = "task"
+        for n, i in reversed(list(enumerate(loop.indices))):
+            here = rest if n == 0 else f"{rest} % {clean(i.name)}Tiles"
+            lines.append(f"            {clean(i.name)}Begin = {here} * {i.size};")
+            lines.append(self.step(i, "            "))
+            rest = f"{rest} / {clean(i.name)}Tiles"
+        lines += self.calls(loop.body, "            ")
+        return "\n".join([*lines, "        }", "    }\n"])
+
+    def step(self, i: Index, indent: str) -> str:
+        """Valid elements and padded width of one step."""
+        n = clean(i.name)
+        count = (
+            i.extent.text
+            if i.whole
+            else f"{i.extent.text} - {n}Begin < {i.size} ? {i.extent.text} - {n}Begin : {i.size}"
+        )
+        return "\n".join(
+            [f"{indent}{n}Count = {count};", *(f"{indent}{n}{k} = {t};" for k, t in self.derived(i).items())]
+        )
+
+    def calls(self, body: list[Loop | Region], indent: str) -> list[str]:
+        """The stages of a body, loops nested."""
+        lines: list[str] = []
+        for node in body:
+            if isinstance(node, Region):
+                n = self.regions.index(node) + 1
+                lines += [f"{indent}CopyIn{n}();"] if node.loads else []
+                lines += [f"{indent}Compute{n}();"]
+                lines += [f"{indent}CopyOut{n}();"] if node.stores else []
+                continue
+            deeper = indent
+            for i in node.indices:
+                c = clean(i.name)
+                lines.append(f"{deeper}for ({c}Begin = 0; {c}Begin < {i.extent.text}; {c}Begin += {i.size}) {{")
+                deeper += "    "
+                lines.append(self.step(i, deeper))
+            lines += self.calls(node.body, deeper)
+            for _ in node.indices:
+                deeper = deeper[:-4]
+                lines.append(f"{deeper}}}")
+        return lines
+
+    # ---- stages ------------------------------------------------------------------------------------------------------
+
+    def stages(self, n: int, region: Region) -> str:
+        """CopyIn, Compute and CopyOut of one region."""
+        self.names: dict[Value, str] = {}
+        for v in region.loads + region.ops:
+            self.naming(v)
+        text = ""
+        if region.loads:
+            body = [line for v in region.loads for line in self.load(v)]
+            text += function(f"CopyIn{n}", body)
+        text += function(f"Compute{n}", self.compute(region))
+        if region.stores:
+            body = [line for k, s in enumerate(region.stores) for line in self.store(k, s)]
+            text += function(f"CopyOut{n}", body)
+        return text
+
+    def naming(self, v: Value) -> str:
+        """A C++ name for a value: its Python name where that is free."""
+        if v not in self.names:
+            spot = self.plan.places.get(v)
+            if spot is not None and spot.alias is not None and not v.label:
+                return self.names.setdefault(v, self.naming(spot.alias))
+            taken = set(self.names.values())
+            base = clean(v.label or (f"{v.array}Tile" if v.op == "load" else f"t{len(self.names) + 1}"))
+            if base in _RESERVED or base in {clean(d.name) for d in self.dims()}:
+                base += "Tile"
+            name, k = base, 2
+            while name in taken:
+                name, k = f"{base}{k}", k + 1
+            self.names[v] = name
+        return self.names[v]
+
+    def mark(self, line: int) -> list[str]:
+        """A comment with the Python line, and in the compiled text a #line that makes tools point there."""
+        text = self.python[line - 1].strip() if 0 < line <= len(self.python) else ""
+        return [f"// {self.source}:{line}  {text}"] + (
+            [f'#line {line} "{self.program.file}"'] if self.directives else []
+        )
+
+    def load(self, v: Value) -> list[str]:
+        """One tile from global memory into its input ring."""
+        name, ring, kind = self.names[v], self.plan.places[v].home, v.dtype.cpp
+        return [
+            *self.mark(v.line),
+            f"LocalTensor<{kind}> {name} = {ring}.AllocTensor<{kind}>();",
+            *self.copy_in(name, v),
+            f"{ring}.EnQue({name});",
+        ]
+
+    def copy_in(self, name: str, v: Value) -> list[str]:
+        rows, columns, size = self.row_count(v), self.extent(v.axes[1]), v.dtype.bits // 8
+        per_block = 32 // size
+        up = f"({columns} + {per_block - 1}) / {per_block} * {per_block}"
+        gap = "0"
+        if v.axes[0] != ONE:
+            self.limit_rows(v)
+            gap = f"({self.row_stride(v.where, v.array)} - {columns}) * {size}"
+        skip = "0" if per_block == self.pitch or v.axes[0] == ONE else f"({self.width(v)} - {up}) / {per_block}"
+        return [
+            f"DataCopyPad({name}, {v.array}Gm[{self.offset(v.where, v.array)}],",
+            f"            DataCopyExtParams{{{rows}, {columns} * {size}, {gap}, {skip}, 0}},",
+            f"            DataCopyPadExtParams<{v.dtype.cpp}>{{true, 0, static_cast<uint8_t>({up} - {columns}), static_cast<{v.dtype.cpp}>(0)}});",
+        ]
+
+    def row_count(self, v: Value) -> str:
+        return "1" if v.axes[0] == ONE else f"static_cast<uint16_t>({clean(v.axes[0])}Count)"
+
+    def limit_rows(self, v: Value) -> None:
+        if self.program.indices[v.axes[0]].size > MOST_ROWS:
+            raise TileError(
+                f"{self.program.file}:{v.line}: a tile of {self.program.indices[v.axes[0]].size} rows; one copy moves at most {MOST_ROWS}",
+                cure="use smaller row tiles",
+            )
+
+    def store(self, k: int, s: Store) -> list[str]:
+        """One tile out of its ring into global memory."""
+        v, ring, kind = s.value, f"out{k}", s.value.dtype.cpp
+        size, per_block, name = v.dtype.bits // 8, 32 // (v.dtype.bits // 8), f"{s.array}Tile"
+        rows, columns, gap, skip = self.row_count(v), self.extent(v.axes[1]), "0", "0"
+        if v.is_rows:  # one number per row, side by side
+            rows, columns = "1", self.extent(v.axes[0])
+        elif v.axes[0] != ONE:
+            self.limit_rows(v)
+            gap = f"({self.row_stride(s.where, s.array)} - {columns}) * {size}"
+            if per_block != self.pitch:
+                skip = f"({self.width(v)} - ({columns} + {per_block - 1}) / {per_block} * {per_block}) / {per_block}"
+        lines = [*self.mark(s.line), f"LocalTensor<{kind}> {name}{k} = {ring}.DeQue<{kind}>();"]
+        lines += [f"SetAtomicAdd<{kind}>();"] if s.atomic else []
+        lines += [
+            f"DataCopyPad({s.array}Gm[{self.offset(s.where, s.array)}], {name}{k},",
+            f"            DataCopyExtParams{{{rows}, {columns} * {size}, {skip}, {gap}, 0}});",
+        ]
+        lines += ["SetAtomicNone();"] if s.atomic else []
+        return [*lines, f"{ring}.FreeTensor({name}{k});"]
+
+    def offset(self, where: tuple[Index, ...], array: str) -> str:
+        """The first element of a tile in its array."""
+        text = f"static_cast<uint64_t>({clean(where[0].name)}Begin)"
+        for i, d in zip(where[1:], self.program.params[array].dims[1:], strict=True):
+            text = f"({text} * {d.name} + {clean(i.name)}Begin)"
+        return text
+
+    def row_stride(self, where: tuple[Index, ...], array: str) -> str:
+        """Elements between two rows of a tile in its array."""
+        at = next(n for n, i in enumerate(where) if not i.unit)
+        return " * ".join(d.name for d in self.program.params[array].dims[at + 1 :])
+
+    def compute(self, region: Region) -> list[str]:
+        """All vector work of a region between taking its inputs and handing over its outputs."""
+        lines: list[str] = []
+        for v in region.loads:
+            home, name = self.plan.places[v].home, self.names[v]
+            lines.append(f"LocalTensor<{v.dtype.cpp}> {name} = {home}.DeQue<{v.dtype.cpp}>();")
+            if 32 * 8 // v.dtype.bits != self.pitch:
+                self.used_text["FillPitch"] = FILL_PITCH
+                lines.append(f"FillPitch({name}, {self.extent(v.axes[0])}, {self.extent(v.axes[1])}, {self.width(v)});")
+        outputs = {s.value: k for k, s in enumerate(region.stores)}
+        declared = {self.naming(v) for v in region.loads}
+        last = 0
+        for v in region.ops:
+            if v.line != last:
+                lines += self.mark(v.line)
+                last = v.line
+            for needed in [*v.args, *([v.target] if v.target else [])]:
+                if self.naming(needed) not in declared:
+                    lines.append(self.declare(needed))
+                    declared.add(self.naming(needed))
+            if v.op != "assign" and self.naming(v) not in declared:
+                lines.append(
+                    f"LocalTensor<{v.dtype.cpp}> {self.naming(v)} = out{outputs[v]}.AllocTensor<{v.dtype.cpp}>();"
+                    if v in outputs else self.declare(v)
+                )  # fmt: skip
+                declared.add(self.naming(v))
+            lines += self.operation(v)
+        lines += [f"out{k}.EnQue({self.names[v]});" for v, k in outputs.items()]
+        lines += [f"{self.plan.places[v].home}.FreeTensor({self.names[v]});" for v in region.loads]
+        return lines
+
+    def declare(self, v: Value) -> str:
+        """The tensor of a value that lives in the arena, in a loop variable, or in place of a dead operand."""
+        kind = "uint8_t" if v.op == "compare" else v.dtype.cpp
+        if v.target is not None:
+            name = self.names.get(v.target) or self.naming(v.target)
+            return f"LocalTensor<{kind}> {self.naming(v)} = {name};"
+        spot = self.plan.places[v]
+        if spot.alias is not None:
+            return f"LocalTensor<{kind}> {self.naming(v)} = {self.naming(spot.alias)};  // in place"
+        count = spot.bytes if v.op == "compare" else spot.bytes * 8 // v.dtype.bits
+        return f"LocalTensor<{kind}> {self.naming(v)} = {spot.home}.GetWithOffset<{kind}>({count}, {spot.offset});"
+
+    # ---- one operation -----------------------------------------------------------------------------------------------
+
+    def operation(self, v: Value) -> list[str]:
+        """The instruction of one value."""
+        d = self.naming(v.target) if v.op == "assign" and v.target else self.naming(v)
+        a = [self.naming(x) for x in v.args]
+        n = self.lanes(v)
+        match v.op:
+            case "binary":
+                return [self.binary(v, d, a)]
+            case "scalar":
+                return [f"{rules.BINARY[v.name].with_scalar}({d}, {a[0]}, {self.number(v)}, {n});"]
+            case "unary":
+                return [f"{rules.UNARY[v.name].call}({d}, {a[0]}, {n});"]
+            case "cast":
+                mode = rules.CASTS[(v.args[0].dtype, v.dtype)]
+                return [f"Cast({d}, {a[0]}, RoundMode::{mode}, {self.lanes(v)});"]
+            case "full":
+                return [f"Duplicate({d}, {self.number(v)}, {n});"]
+            case "copy" | "assign":
+                return [f"DataCopy({d}, {a[0]}, {self.lanes(v)});"]
+            case "reduce":
+                self.used_text["RowReduce"] = ROW_REDUCE
+                x = v.args[0]
+                flag = "true" if v.name == "max" else "false"
+                room = self.scratch(v, 0, self.plan.partial_bytes)
+                return [
+                    f"RowReduce<{flag}>({d}, {a[0]}, {room}, {self.extent(x.axes[0])}, {self.extent(x.axes[1])}, {self.width(x)});"
+                ]
+            case "compare":
+                return self.compare(v, d, a)
+        other = a[2] if len(a) == 3 else self.number(v)
+        mode = "VSEL_TENSOR_TENSOR_MODE" if len(a) == 3 else "VSEL_TENSOR_SCALAR_MODE"
+        return [f"Select({d}, {a[0]}, {a[1]}, {other}, SELMODE::{mode}, {self.lanes(v)});"]
+
+    def binary(self, v: Value, d: str, a: list[str]) -> str:
+        call = rules.BINARY[v.name].call
+        x, y = v.args
+        if x.axes == y.axes:
+            return f"{call}({d}, {a[0]}, {a[1]}, {self.lanes(v)});"
+        swapped = x.axes != v.axes
+        small = x if swapped else y
+        by_rows = small.is_rows
+        suffix = ("Before" if swapped else "") + ("Rows" if by_rows else "Columns")
+        self.used_text[call + suffix] = (rows_operation if by_rows else columns_operation)(call, swapped)
+        full, one = (a[1], a[0]) if swapped else (a[0], a[1])
+        room = f"{self.scratch(v, self.plan.partial_bytes, self.plan.blocks_bytes)}, " if by_rows else ""
+        return f"{call}{suffix}({d}, {full}, {one}, {room}{self.extent(v.axes[0])}, {self.width(v)});"
+
+    def scratch(self, v: Value, offset: int, size: int) -> str:
+        return f"scratch.GetWithOffset<{v.dtype.cpp}>({size * 8 // v.dtype.bits}, {offset})"
+
+    def compare(self, v: Value, d: str, a: list[str]) -> list[str]:
+        self.used_text["FillRepeat"] = FILL_REPEAT
+        count = f"{d}Lanes"
+        lines = [f"const uint32_t {count} = FillRepeat({a[0]}, {self.lanes(v)});"]
+        if len(a) == 2 and a[1] != a[0]:
+            lines.append(f"FillRepeat({a[1]}, {self.lanes(v)});")
+        mode = f"CMPMODE::{rules.COMPARE[v.name].call}"
+        if len(a) == 2:
+            return [*lines, f"Compare({d}, {a[0]}, {a[1]}, {mode}, {count});"]
+        return [*lines, f"CompareScalar({d}, {a[0]}, {self.number(v)}, {mode}, {count});"]
+
+    def number(self, v: Value) -> str:
+        assert v.number is not None
+        if v.number.value is not None:
+            return literal(v.number, v.dtype)
+        return f"static_cast<{v.dtype.cpp}>(number{self.numbers.index((v.number, numpy_is_integer(v.dtype)))})"
+
+    def extent(self, axis: str) -> str:
+        return "1" if axis == ONE else f"{clean(axis)}Count"
+
+    def width(self, v: Value) -> str:
+        return f"{clean(v.axes[1])}Width"
+
+    def lanes(self, v: Value) -> str:
+        """Elements that an instruction over the whole value runs through, padding included."""
+        if v.is_rows:
+            return "16" if v.axes[0] == ONE else f"{clean(v.axes[0])}Lanes"
+        return self.width(v) if v.axes[0] == ONE else f"{clean(v.axes[0])}Count * {self.width(v)}"
+
+
+def clean(name: str) -> str:
+    """A C++ identifier made of a name or an expression."""
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
+def function(name: str, body: list[str]) -> str:
+    """A private member function."""
+    lines = [line if line.startswith("#line") else f"        {line}" for line in body]
+    return "\n".join([f"    __aicore__ inline void {name}() {{", *lines, "    }\n\n"])
+
+
+def numbers_of(plans: list[Plan]) -> list[tuple[Number, bool]]:
+    """Numbers that the host computes from the dimensions, in order of first use; True for integers."""
+    found: dict[tuple[Number, bool], None] = {}
+    for plan in plans:
+        for region in plan.program.regions():
+            for v in region.ops:
+                if v.number is not None and v.number.value is None:
+                    found[(v.number, numpy_is_integer(v.dtype))] = None
+    return list(found)
+
+
+def kernel_text(plans: list[Plan], *, line_directives: bool) -> str:
+    """The whole source file: the variants and the entry that chooses one."""
+    program = plans[-1].program
+    numbers = numbers_of(plans)
+    functions: dict[str, str] = {}
+    classes = [ClassText(p, numbers, functions, line_directives=line_directives) for p in plans]
+    names = list(program.params)
+    dims = list({d.name: None for p in program.params.values() for d in p.dims})
+    signature = [f"GM_ADDR {n}" for n in names] + [f"uint32_t {d}" for d in dims]
+    signature += [f"{'int32_t' if i else 'float'} number{k}" for k, (_, i) in enumerate(numbers)]
+    call = ", ".join([*names, *dims, *(f"number{k}" for k in range(len(numbers)))])
+
+    def launch(c: ClassText, indent: str) -> str:
+        return f"{indent}{c.name} op;\n{indent}op.Init({call});\n{indent}op.Process();\n"
+
+    sizes = ", ".join(f"{k} = {v}" for k, v in program.sizes.items())
+    head = (
+        f"// {program.name}: emitted from {Path(program.file).name} by toprope.tile{'; ' + sizes if sizes else ''}.\n"
+    )
+    head += '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+    body = "    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);\n"
+    if len(classes) == 2:
+        inner = [i for lo in loops(classes[1].program)[1:] for i in lo.indices]
+        fits = " && ".join(dict.fromkeys(f"{i.extent.text} <= {i.size}" for i in inner))
+        body += (
+            f"    if ({fits}) {{  // every inner loop makes one trip\n{launch(classes[0], '        ')}    }} else {{\n"
+        )
+        body += f"{launch(classes[1], '        ')}    }}\n"
+    else:
+        body += launch(classes[0], "    ")
+    entry = f'extern "C" __global__ __aicore__ void {program.name}({", ".join(signature)}) {{\n{body}}}\n'
+    texts = "\n".join(c.text() for c in classes)
+    return head + "".join(f"{t.strip()}\n\n" for t in functions.values()) + texts + "\n" + entry

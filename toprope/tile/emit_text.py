@@ -1,0 +1,85 @@
+"""The fixed pieces of an emitted kernel: small functions, written out only when a kernel uses them."""
+
+from __future__ import annotations
+
+ROW_REDUCE = """
+template <bool isMax, typename T>
+__aicore__ inline void Fold(const LocalTensor<T>& to, const LocalTensor<T>& from, uint32_t mask, uint32_t repeats) {
+    if constexpr (isMax) WholeReduceMax(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
+    else WholeReduceSum(to, from, mask, repeats, 1, 1, 8);
+}
+
+// dst[r] = the sum or maximum of row r. Repeats of 256 bytes first, then their results, until one number remains.
+template <bool isMax, typename T>
+__aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& partial, uint32_t rows, uint32_t columns, uint32_t width) {
+    constexpr uint32_t lanes = 256 / sizeof(T);
+    for (uint32_t r = 0; r < rows; r++) {
+        LocalTensor<T> from = src[r * width];
+        for (uint32_t left = columns;; from = partial) {
+            const uint32_t full = left / lanes, tail = left % lanes, results = full + (tail != 0);
+            LocalTensor<T> to = results == 1 ? dst[r] : partial;
+            if (full > 0) Fold<isMax>(to, from, lanes, full);
+            if (tail > 0) Fold<isMax>(to[full], from[full * lanes], tail, 1);
+            if (results == 1) break;
+            left = results;
+        }
+    }
+}
+"""
+
+
+def rows_operation(call: str, swapped: bool) -> str:
+    """dst = x op v (or v op x) with one number v per row: Brcb makes a block of each, a source stride of 0 repeats it."""
+    operands = "block, x[at]" if swapped else "x[at], block"
+    strides = "{1, 0, 1, 8, 0, 8}" if swapped else "{1, 1, 0, 8, 8, 0}"
+    what = f"{call}(v[r], x)" if swapped else f"{call}(x, v[r])"
+    return f"""
+// dst = {what} for every row r.
+template <typename T>
+__aicore__ inline void {call}{"Before" if swapped else ""}Rows(const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<T>& v, const LocalTensor<T>& blocks, uint32_t rows, uint32_t width) {{
+    constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T);
+    Brcb(blocks, v, (rows + 7) / 8, {{1, 8}});
+    const uint32_t full = width / lanes, tail = width % lanes;
+    for (uint32_t r = 0; r < rows; r++) {{
+        LocalTensor<T> block = blocks[r * perBlock];
+        uint32_t at = r * width;
+        if (full > 0) {call}(dst[at], {operands}, lanes, full, {strides});
+        at += full * lanes;
+        if (tail > 0) {call}(dst[at], {operands}, tail, 1, {strides});
+    }}
+}}
+"""
+
+
+def columns_operation(call: str, swapped: bool) -> str:
+    """dst = x op v (or v op x) with one row v that serves all rows."""
+    operands = "v, x[r * width]" if swapped else "x[r * width], v"
+    return f"""
+// dst = {call + "(v, x)" if swapped else call + "(x, v)"}, the row v for every row of x.
+template <typename T>
+__aicore__ inline void {call}{"Before" if swapped else ""}Columns(const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<T>& v, uint32_t rows, uint32_t width) {{
+    for (uint32_t r = 0; r < rows; r++) {call}(dst[r * width], {operands}, width);
+}}
+"""
+
+
+FILL_PITCH = """
+// Zeros behind the 32-byte blocks that DataCopyPad filled, up to the row pitch.
+template <typename T>
+__aicore__ inline void FillPitch(const LocalTensor<T>& x, uint32_t rows, uint32_t columns, uint32_t width) {
+    constexpr uint32_t perBlock = 32 / sizeof(T);
+    const uint32_t filled = (columns + perBlock - 1) / perBlock * perBlock;
+    if (filled == width) return;
+    for (uint32_t r = 0; r < rows; r++) Duplicate(x[r * width + filled], static_cast<T>(0), width - filled);
+}
+"""
+FILL_REPEAT = """
+// Comparisons take whole repeats: zeros behind the last lane.
+template <typename T>
+__aicore__ inline uint32_t FillRepeat(const LocalTensor<T>& x, uint32_t count) {
+    constexpr uint32_t lanes = 256 / sizeof(T);
+    const uint32_t whole = (count + lanes - 1) / lanes * lanes;
+    if (whole > count) Duplicate(x[count], static_cast<T>(0), whole - count);
+    return whole;
+}
+"""

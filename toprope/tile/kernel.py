@@ -1,0 +1,208 @@
+"""A tile kernel: call it on arrays (level A), read its Ascend C, run that on the software NPU, look at its plan, tune it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope.build import cache_dir
+from toprope.dtypes import of_array
+from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
+from toprope.soc import load as load_soc
+from toprope.tile.eager import GlobalArray
+from toprope.tile.emit import kernel_text, numbers_of
+from toprope.tile.language import Param, TileError, TileTooLarge, Tune
+from toprope.tile.plan import Plan, place
+from toprope.tile.reader import Reader, Source, dims_of
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """One emitted kernel: its text, and what its entry needs beside the arrays."""
+
+    plans: tuple[Plan, ...]
+    text: str
+    path: Path
+
+
+class TileKernel:
+    """What @tile.kernel makes of a function. Calling it evaluates level A; the other methods need no array but run()."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.name = function, function.__name__
+        self.params: dict[str, Param] = {}
+        self.constants: dict[str, Any] = {}
+        self.tunes: dict[str, Tune] = {}
+        annotations = inspect.get_annotations(function, eval_str=True)
+        for p in inspect.signature(function).parameters.values():
+            kind = annotations.get(p.name)
+            if isinstance(kind, Param):
+                self.params[p.name] = kind
+            elif isinstance(p.default, Tune):
+                self.tunes[p.name] = p.default
+            elif p.default is not p.empty:
+                self.constants[p.name] = p.default
+            else:
+                raise TileError(
+                    f"parameter {p.name} of {self.name} is neither an array nor has a default",
+                    cure="write In[dims, type], Out[dims, type], tile.tune(size) or a constant default",
+                )
+        self.dims = dims_of(self.params)
+        self._tree = Source(function)
+        self._emitted: dict[tuple[Any, ...], Emitted] = {}
+        self.read()  # mistakes show at the definition
+
+    # ---- level A -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Array, **options: Any) -> None:
+        """Evaluate the function on NumPy arrays (or torch CPU tensors); outputs are written in place. Raises TileError."""
+        data = [_as_array(a) for a in arrays]
+        self.shape_of(data)
+        named = dict(zip(self.params, map(GlobalArray, data), strict=True))
+        with np.errstate(all="ignore"):
+            self.function(**named, **self._settings(options))
+
+    def _settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = set(options) - set(self.tunes) - set(self.constants)
+        if unknown:
+            known = ", ".join([*self.tunes, *self.constants]) or "none"
+            raise TileError(f"{self.name} has no parameter {sorted(unknown)[0]}", cure=f"its parameters are: {known}")
+        for name, t in self.tunes.items():
+            if options.get(name, t.default) % t.mult:
+                raise TileError(
+                    f"{name} = {options[name]} is not a multiple of {t.mult}", cure="choose another tile size"
+                )
+        return {**{k: t.default for k, t in self.tunes.items()}, **self.constants, **options}
+
+    def shape_of(self, arrays: list[Array]) -> dict[str, int]:
+        """The dimensions that a launch's arrays agree on. Raises TileError."""
+        if len(arrays) != len(self.params):
+            raise TileError(
+                f"{self.name} takes {len(self.params)} arrays, {len(arrays)} were given",
+                cure=f"in order: {', '.join(self.params)}",
+            )
+        dims: dict[str, int] = {}
+        for (name, p), a in zip(self.params.items(), arrays, strict=True):
+            if of_array(a) != p.dtype or a.ndim != len(p.dims):
+                wanted = f"{p.dtype.name}[{', '.join(d.name for d in p.dims)}]"
+                raise TileError(
+                    f"array {name} is {a.dtype}{list(a.shape)}, the kernel takes {wanted}", cure="convert or reshape it"
+                )
+            for d, n in zip(p.dims, a.shape, strict=True):
+                if dims.setdefault(d.name, n) != n:
+                    raise TileError(
+                        f"dimension {d.name} is {dims[d.name]} and, in {name}, {n}", cure="pass arrays that agree"
+                    )
+                d.check(n)
+        return dims
+
+    # ---- emission ----------------------------------------------------------------------------------------------------
+
+    def read(self, **options: Any) -> list[Plan]:
+        """The placed variants: resident first where inner loops can make one trip, then the general one."""
+        settings = self._settings(options)
+        general = Reader(self._tree, self.params, settings, resident=False)
+        plans = [place(general.program())]
+        if general.has_inner_loops:
+            plans.insert(0, place(Reader(self._tree, self.params, settings, resident=True).program()))
+        return plans
+
+    def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:
+        """Lower for a chip and tile sizes; kept. Raises TileTooLarge with the ledger when the general form does not fit."""
+        key = (soc, *sorted(options.items()))
+        if key not in self._emitted:
+            capacity = int(load_soc(soc).number("spaces.ub_bytes"))
+            plans = self.read(**options)
+            if plans[-1].total_bytes > capacity:
+                raise TileTooLarge(
+                    f"{self.name} needs {plans[-1].total_bytes} bytes of unified buffer, {soc} has {capacity}\n{plans[-1].ledger(capacity)}",
+                    cure=self._biggest(capacity, options),
+                )
+            plans = [p for p in plans if p.total_bytes <= capacity]
+            text = kernel_text(plans, line_directives=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            folder = cache_dir() / "tile" / digest
+            path = folder / f"{self.name}.cpp"
+            if not path.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            self._emitted[key] = Emitted(tuple(plans), text, path)
+        return self._emitted[key]
+
+    def _biggest(self, capacity: int, options: Mapping[str, Any]) -> str:
+        """The largest tile sizes that fit, shrinking one parameter at a time."""
+        answers = []
+        for name, t in self.tunes.items():
+            size = self._settings(options)[name] // 2 // t.mult * t.mult
+            while size >= t.mult:
+                if self.read(**{**options, name: size})[-1].total_bytes <= capacity:
+                    answers.append(f"{name} = {size}")
+                    break
+                size = size // 2 // t.mult * t.mult
+        return "it fits with " + " or ".join(answers) if answers else "use smaller tiles"
+
+    def source(self, soc: str = DEFAULT_SOC, *, line_directives: bool = False, **options: Any) -> str:
+        """The Ascend C text; with `line_directives` compilers and findings point at the Python lines."""
+        emitted = self.emit(soc, **options)
+        return emitted.text if line_directives else kernel_text(list(emitted.plans), line_directives=False)
+
+    def plan(self, soc: str = DEFAULT_SOC, **options: Any) -> str:
+        """The byte ledger of every variant that fits."""
+        capacity = int(load_soc(soc).number("spaces.ub_bytes"))
+        return "\n".join(p.ledger(capacity) for p in self.emit(soc, **options).plans)
+
+    def run(
+        self, *arrays: Array, soc: str = DEFAULT_SOC, blocks: int | None = None, time_only: bool = False, **options: Any
+    ) -> Run:
+        """Compile the emitted Ascend C and run it on the software NPU; outputs are written in place. Same Run as a loaded kernel."""
+        data = [_as_array(a) for a in arrays]
+        dims = self.shape_of(data)
+        emitted = self.emit(soc, **options)
+        numbers = self.numbers(emitted, dims)
+        kernel = _loaded(emitted.path)[self.name]
+        return kernel(
+            *data,
+            *dims.values(),
+            *numbers,
+            blocks=blocks or self.blocks(emitted, dims, soc),
+            soc=soc,
+            time_only=time_only,
+        )
+
+    def numbers(self, emitted: Emitted, dims: Mapping[str, int]) -> list[float]:
+        """The scalar arguments that hang on the dimensions."""
+        names: dict[str, Any] = {**dims, "inf": float("inf"), "reciprocal": lambda x: np.float32(1) / np.float32(x)}
+        # The text was built by the reader from dimensions, literals and arithmetic signs.
+        values = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in numbers_of(list(emitted.plans))]
+        return [int(v) if is_integer else float(np.float32(v)) for v, is_integer in values]
+
+    def blocks(self, emitted: Emitted, dims: Mapping[str, int], soc: str) -> int:
+        """min(tasks, cores of the chip)."""
+        tasks = 1
+        for i in emitted.plans[-1].program.loop.indices:
+            tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
+        return max(1, min(tasks, int(load_soc(soc).number("cores.aiv"))))
+
+
+@functools.cache
+def _loaded(path: Path) -> KernelFile:
+    return load(path)
+
+
+def _as_array(a: Any) -> Array:
+    return a if isinstance(a, np.ndarray) else np.asarray(a.numpy() if hasattr(a, "numpy") else a)
+
+
+def kernel(function: Callable[..., Any]) -> TileKernel:
+    """Make a tile kernel of a function. Raises TileError at the user's line."""
+    return TileKernel(function)

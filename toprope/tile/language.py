@@ -1,0 +1,102 @@
+"""The words of the tile language that carry no arithmetic: element types, signatures, tunable sizes, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprope.dtypes import Dtype, dtype
+from toprope.errors import TopropeError
+
+f32, f16, bf16, i32, i16 = (dtype(name) for name in ("f32", "f16", "bf16", "int32", "int16"))
+FLOATS = (f16, f32)
+inf = float("inf")
+
+
+class TileError(TopropeError):
+    """A tile kernel that cannot be read or emitted; the message begins with the user's file and line."""
+
+    code = "tile-language"
+
+
+class TileTooLarge(TileError):
+    """The buffers of a kernel do not fit; the message holds the byte ledger and the largest sizes that would fit."""
+
+    code = "tile-too-large"
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A symbolic extent; what a launch gives must lie in [min, max] and be a multiple of `multiple_of`."""
+
+    name: str
+    min: int = 1
+    max: int = (1 << 31) - 1
+    multiple_of: int = 1
+
+    def check(self, value: int) -> None:
+        """Raise TileError when `value` is outside what the kernel was written for."""
+        if not self.min <= value <= self.max or value % self.multiple_of:
+            raise TileError(
+                f"dimension {self.name} is {value}; the kernel takes {self.min} to {self.max}, multiples of {self.multiple_of}",
+                cure="pass arrays of another shape, or widen tile.Dim in the kernel's signature",
+            )
+
+
+@dataclass(frozen=True)
+class Param:
+    """One array of a kernel's signature. `dims` are names, repeated names must agree at the launch."""
+
+    dims: tuple[Dim, ...]
+    dtype: Dtype
+    written: bool
+
+
+class _Signature:
+    def __init__(self, written: bool) -> None:
+        self.written = written
+
+    def __getitem__(self, items: Any) -> Param:
+        if not isinstance(items, tuple) or len(items) < 2 or not isinstance(items[-1], Dtype):
+            raise TileError(
+                "an array is written In[dimension, ..., element type]", cure='for example In["M", "N", tile.f32]'
+            )
+        dims = tuple(d if isinstance(d, Dim) else Dim(d) for d in items[:-1])
+        return Param(dims, items[-1], self.written)
+
+
+In: Any = _Signature(written=False)
+Out: Any = _Signature(written=True)
+
+
+@dataclass(frozen=True)
+class Tune:
+    """A tile size that is fixed in an emitted kernel and may be searched; multiples of `mult`."""
+
+    default: int
+    mult: int = 1
+
+
+def tune(default: int, *, mult: int = 1) -> Any:
+    """Declare a tunable tile size as the default of a keyword parameter."""
+    return Tune(default, mult)
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A name of the language: what it is called and how level A evaluates it."""
+
+    name: str
+    evaluate: Callable[..., Any]
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.evaluate(*args, **options)
+
+
+def numpy_of(kind: Dtype) -> np.dtype[Any]:
+    """The NumPy type of an element type of the language."""
+    assert kind.numpy is not None
+    return kind.numpy

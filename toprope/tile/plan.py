@@ -1,0 +1,252 @@
+"""Where every tile value lives: queue rings for what is loaded and stored, one arena for the rest, and the ledger of their bytes.
+
+Rules (numbers as in docs/tile.md): P1 loads, input ring; P2 stored values, output ring; P3 other values, arena, in place when an operand
+dies there; P4 loop variables and values that cross a region, an arena slot of their own; P9 what does not fit is refused with the ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toprope.dtypes import Dtype
+from toprope.tile.program import ONE, Loop, Program, Region, Value
+
+BLOCK_BYTES, REPEAT_BYTES = 32, 256
+_IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
+
+
+@dataclass
+class Ring:
+    """A queue: `depth` buffers of `bytes`, shared by regions that never hold it at the same time."""
+
+    name: str
+    bytes: int = 0
+    depth: int = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value is: ring "in0", "out1", or "arena" at an offset. `rule` says which placement rule put it there."""
+
+    home: str
+    offset: int
+    bytes: int
+    rule: str
+    alias: Value | None = None
+
+
+@dataclass
+class Plan:
+    """The placement of one program."""
+
+    program: Program
+    inputs: list[Ring] = field(default_factory=list)
+    outputs: list[Ring] = field(default_factory=list)
+    places: dict[Value, Place] = field(default_factory=dict)
+    arena_bytes: int = 0
+    rows_bytes: int = 0
+    partial_bytes: int = 0
+    blocks_bytes: int = 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Partial results of reductions, and behind them a block per row."""
+        return self.partial_bytes + self.blocks_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of unified buffer."""
+        rings = sum(r.bytes * r.depth for r in self.inputs + self.outputs)
+        return rings + self.arena_bytes + self.rows_bytes + self.scratch_bytes
+
+    def ledger(self, capacity_bytes: int) -> str:
+        """The bytes of every buffer, as a table with a bar."""
+        rows = [(r.name, f"{r.depth} x {r.bytes}", r.bytes * r.depth) for r in self.inputs + self.outputs]
+        rows += [
+            ("arena", "values between", self.arena_bytes),
+            ("rows", "one number per row", self.rows_bytes),
+            ("scratch", "of reductions and repeats", self.scratch_bytes),
+        ]
+        lines = [
+            f"{self.program.name}{' (resident)' if self.program.resident else ''}: unified buffer of {capacity_bytes} bytes"
+        ]
+        for name, what, size in rows:
+            if size:
+                lines.append(f"  {name:<10}{what:<26}{size:>8}  {'#' * max(1, round(size * 40 / capacity_bytes))}")
+        lines.append(f"  {'total':<36}{self.total_bytes:>8}  {100 * self.total_bytes / capacity_bytes:.0f} %")
+        for value, place in self.places.items():
+            if value.label:
+                where = place.home if place.home.startswith(("in", "out")) else f"{place.home}+{place.offset}"
+                lines.append(f"    {value.label:<12}line {value.line:<5}{value.dtype.name:<10}{where:<14}{place.rule}")
+        return "\n".join(lines)
+
+
+def pitch_elements(program: Program) -> int:
+    """Rows of tiles are padded to this many elements: a whole block in the narrowest element type of the kernel."""
+    kinds = [v.dtype for r in program.regions() for v in r.loads + r.ops]
+    return BLOCK_BYTES * 8 // min(k.bits for k in kinds)
+
+
+def value_bytes(program: Program, axes: tuple[str, str], kind: Dtype, *, bits: bool = False) -> int:
+    """The buffer of a value at full tile size, in whole repeats so that comparisons may run over its end."""
+
+    def extent(axis: str, multiple: int) -> int:
+        return -(-(1 if axis == ONE else program.indices[axis].size) // multiple) * multiple
+
+    lanes = extent(axes[0], 64) if axes[1] == ONE else extent(axes[0], 1) * extent(axes[1], pitch_elements(program))
+    repeats = -(-lanes * kind.bits // 8 // REPEAT_BYTES)
+    return max(BLOCK_BYTES, -(-repeats * REPEAT_BYTES // kind.bits)) if bits else repeats * REPEAT_BYTES
+
+
+def place(program: Program) -> Plan:
+    """Place every value of a program; deterministic."""
+    plan = Plan(program)
+    for region in program.regions():
+        _write_loop_variables_in_place(region)
+        _give_stores_their_own_values(region)
+    for region in program.regions():
+        _rings(plan, region)
+    _permanent(plan)
+    for region in program.regions():
+        _temporaries(plan, region)
+    _scratch(plan)
+    return plan
+
+
+def _write_loop_variables_in_place(region: Region) -> None:
+    """`assign(variable, value)` disappears when the value can be computed straight into the variable."""
+    stored = {id(s.value) for s in region.stores}
+    for assign in [o for o in region.ops if o.op == "assign"]:
+        value, variable = assign.args[0], assign.target
+        if value not in region.ops or value.persistent or value.target or id(value) in stored or value.op == "compare":
+            continue
+        after = region.ops[region.ops.index(value) + 1 : region.ops.index(assign)]
+        late_reads = any(variable in o.args for o in after) or any(o.target is variable for o in after)
+        if late_reads or (value.op not in _IN_PLACE and variable in value.args):
+            continue
+        if any(variable is a and a.axes != value.axes for a in value.args):
+            continue
+        value.target = variable
+        region.ops.remove(assign)
+
+
+def _give_stores_their_own_values(region: Region) -> None:
+    """What leaves through an output ring is computed into it; values that stay elsewhere are copied."""
+    taken: set[int] = set()
+    for store in region.stores:
+        v = store.value
+        if (
+            v.op in ("load", "carried")
+            or v.persistent
+            or v.target
+            or v.is_rows
+            or id(v) in taken
+            or v.region is not region
+        ):
+            copy = Value("copy", "", [v], v.dtype, v.axes, store.line, region=region)
+            region.ops.append(copy)
+            store.value = copy
+        taken.add(id(store.value))
+
+
+def _rings(plan: Plan, region: Region) -> None:
+    for rings, values, stem, rule in (
+        (plan.inputs, region.loads, "in", "P1"),
+        (plan.outputs, [s.value for s in region.stores], "out", "P2"),
+    ):
+        for i, v in enumerate(values):
+            if i == len(rings):
+                rings.append(Ring(f"{stem}{i}"))
+            size = value_bytes(plan.program, v.axes, v.dtype)
+            rings[i].bytes, rings[i].depth = max(rings[i].bytes, size), max(rings[i].depth, region.depth)
+            plan.places[v] = Place(f"{stem}{i}", 0, size, rule)
+
+
+def _permanent(plan: Plan) -> None:
+    """Loop variables and values used in several regions never share their bytes."""
+    for region in plan.program.regions():
+        for v in region.ops:
+            kept = v.target if v.target is not None else v
+            if kept.persistent and kept not in plan.places:
+                size = value_bytes(plan.program, kept.axes, kept.dtype)
+                plan.places[kept] = _reserve(plan, kept, size, "P4")
+
+
+def _reserve(plan: Plan, v: Value, size: int, rule: str) -> Place:
+    if v.is_rows and v.op != "compare":
+        plan.rows_bytes += size
+        return Place("rows", plan.rows_bytes - size, size, rule)
+    plan.arena_bytes += size
+    return Place("arena", plan.arena_bytes - size, size, rule)
+
+
+def _temporaries(plan: Plan, region: Region) -> None:
+    """Arena slots by liveness, first fit; slots are shared between regions, which never run at the same time."""
+    last_use = {id(a): i for i, o in enumerate(region.ops) for a in o.args}
+    free: list[Place] = []
+    owned: dict[int, Place] = {}
+    for other in plan.places:  # slots of earlier regions are free again
+        slot = plan.places[other]
+        if slot.rule == "P3" and slot.alias is None and other.region is not region:
+            free.append(slot)
+    free = list({(s.home, s.offset): s for s in free}.values())
+    for i, v in enumerate(region.ops):
+        if v not in plan.places and v.target is None and v.op != "assign":
+            size = value_bytes(plan.program, v.axes, v.dtype, bits=v.op == "compare")
+            host = next((a for a in v.args if _can_host(plan, v, a, last_use[id(a)] == i)), None)
+            if host is not None:
+                at = plan.places[host]
+                plan.places[v] = Place(at.home, at.offset, at.bytes, "P3 in place", host)
+                if id(host) in owned:
+                    owned[id(v)] = owned.pop(id(host))
+            else:
+                home = "rows" if v.is_rows and v.op != "compare" else "arena"
+                fit = next((s for s in free if s.home == home and s.bytes >= size), None)
+                if fit is not None:
+                    free.remove(fit)
+                owned[id(v)] = fit or _reserve(plan, v, size, "P3")
+                plan.places[v] = Place(owned[id(v)].home, owned[id(v)].offset, owned[id(v)].bytes, "P3")
+        for used in {id(v), *(id(a) for a in v.args)}:
+            if last_use.get(used, i) == i and used in owned:
+                free.append(owned.pop(used))
+
+
+def _can_host(plan: Plan, v: Value, operand: Value, dies: bool) -> bool:
+    home = plan.places.get(operand)
+    same = operand.axes == v.axes and operand.dtype == v.dtype and v.op in _IN_PLACE and operand.op != "compare"
+    if home is None or not dies or operand.persistent or operand.target is not None or not same:
+        return False
+    return home.home in ("arena", "rows") or home.home.startswith("in")
+
+
+def _scratch(plan: Plan) -> None:
+    """Partial results of reductions, and one block per row for what is repeated along columns."""
+    ops = [v for r in plan.program.regions() for v in r.ops]
+    widest = max(
+        [value_bytes(plan.program, (ONE, v.args[0].axes[1]), v.dtype) for v in ops if v.op == "reduce"], default=0
+    )
+    if widest:
+        # One result per repeat of a row, and room for a whole repeat to read behind them.
+        plan.partial_bytes = -(-(widest // 64 + REPEAT_BYTES) // REPEAT_BYTES) * REPEAT_BYTES
+    plan.blocks_bytes = max([blocks_bytes(plan.program, v) for v in ops if needs_blocks(v)], default=0)
+
+
+def needs_blocks(v: Value) -> bool:
+    """One operand holds one number per row and the other one columns."""
+    return v.op == "binary" and not v.is_rows and any(a.is_rows for a in v.args)
+
+
+def blocks_bytes(program: Program, v: Value) -> int:
+    """A block of 32 bytes for every row, eight rows at a time."""
+    rows = 1 if v.axes[0] == ONE else program.indices[v.axes[0]].size
+    return -(-rows // 8) * 8 * BLOCK_BYTES
+
+
+def loops(program: Program) -> list[Loop]:
+    """All loops, outermost first."""
+    found, pending = [], [program.loop]
+    while pending:
+        loop = pending.pop(0)
+        found.append(loop)
+        pending += [n for n in loop.body if isinstance(n, Loop)]
+    return found
