@@ -63,6 +63,7 @@ inline Range ranges(const Access* access, unsigned count) {
     for (unsigned a = 0; a < count; ++a) {
         uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
         const bool outer = access[a].more();
+        if (access[a].row_bytes() == 0) continue;
         if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
         for (const unsigned side : {0u, 1u})
             if (access[a].mode() & (side + 1)) {

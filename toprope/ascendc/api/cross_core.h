@@ -145,6 +145,13 @@ bool require_sync_buffer(const Op& op, const AscendC::LocalTensor<T>& ub, uint64
     return require_operand(op, "ubWorkspace", ub, bytes, kBlockBytes, site);
 }
 
+// Both workspaces count as used; what passes through them is modelled as flags, not as copies.
+inline void touch_workspaces(const AscendC::GlobalTensor<int32_t>& gm, const AscendC::LocalTensor<int32_t>& ub, Site site) {
+    touch_spared(ub);
+    const uint64_t address = gm_address(gm.pointer(), kSlotBytes, kSoftSet, site, true);
+    if (self->instrs.size != 0) touch(self->instrs.data[self->instrs.size - 1], Space::gm, Mode::read, address, 0);
+}
+
 inline uint32_t slot_flag(uint32_t slot) { return kFirstSlotFlag + slot % kSlotFlags; }
 inline bool has_vector_unit() { return self->type != CoreType::aic; }
 
@@ -216,6 +223,7 @@ void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t
                "SyncAll: slot %u of the workspace holds %d before the first SyncAll; all slots must start at 0", me, *mine);
     ++*mine;
     record(kSoftSet, site, kSoftAllFlag, 0);
+    touch_workspaces(gmWorkspace, ubWorkspace, site);
     wait_slots({first, cores, *mine, true, "SyncAll", me, {}}, site);
     record(kSoftWait, site, kSoftAllFlag, 0);
 }
@@ -234,6 +242,7 @@ void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&
     wait_slots({at, 1, 0, false, "IBSet", block_index_of(*self), {}}, site);  // until the last mark has been taken
     *at = 1;
     record(kSoftSet, site, kSlotMode << 8 | slot_flag(slot), 0);
+    touch_workspaces(gmWorkspace, ubWorkspace, site);
 }
 //: IBWait | waits for the mark that another core sets with IBSet, and takes it | int32 | A2 A3 310P 910 | 同步控制/核间同步/IBWait.md
 template <bool isAIVOnly = true>
@@ -249,6 +258,7 @@ void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>
     wait_slots({at, 1, 1, false, "IBWait", block_index_of(*self), {}}, site);
     *at = 0;
     record(kSoftWait, site, slot_flag(slot), 0);
+    touch_workspaces(gmWorkspace, ubWorkspace, site);
 }
 
 //: InitDetermineComputeWorkspace | prepares the workspace of WaitPreBlock and NotifyNextBlock | int32 | A2 A3 310P | 同步控制/核间同步/InitDetermineComputeWorkspace.md
@@ -265,6 +275,7 @@ inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, Lo
     if (me == 0) {
         for (uint32_t i = 0; i < cores; ++i) first[i * 8] = i == 0 ? 1 : 0;
         record(kSoftSet, site, kSlotMode << 8 | slot_flag(0), 0);
+        touch_workspaces(gmWorkspace, ubWorkspace, site);
         return;
     }
     struct Wait {
@@ -289,6 +300,7 @@ inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t
     toprope::pipe_barrier(Pipe::all, site);
     wait_slots({mine, 1, 1, false, "WaitPreBlock", me, {}}, site);
     record(kSoftWait, site, slot_flag(me), 0);
+    touch_workspaces(gmWorkspace, ubWorkspace, site);
 }
 //: NotifyNextBlock | lets the next core pass WaitPreBlock; the last core lets the first one pass | int32 | A2 A3 310P | 同步控制/核间同步/NotifyNextBlock.md
 inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
@@ -303,6 +315,7 @@ inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int3
     *mine = 0;
     *other = 1;
     record(kSoftSet, site, kSlotMode << 8 | slot_flag(next), 0);
+    touch_workspaces(gmWorkspace, ubWorkspace, site);
 }
 
 }  // namespace AscendC

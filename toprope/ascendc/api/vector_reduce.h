@@ -21,8 +21,6 @@ inline constexpr Op kOpBlockReduceMax{"BlockReduceMax", Pipe::v, Kind::compute, 
 inline constexpr Op kOpBlockReduceMin{"BlockReduceMin", Pipe::v, Kind::compute, "vcgmin"};
 inline constexpr Op kOpPairReduceSum{"PairReduceSum", Pipe::v, Kind::compute, "vcpadd"};
 
-// Special registers (Core::registers) that the reductions leave behind: bits of the sum; bits of the best value and its index.
-
 using Fold = AscendC::ReduceType;
 // Repeats whose sums are formed together: the last levels of their trees then fill whole registers.
 inline constexpr uint32_t kRepeatGroup = 8;

@@ -30,12 +30,14 @@ T register_value(int which) {
 
 // The count form of ReduceSum: the accumulator register collects the repeats in order, the scalar unit stores it.
 template <typename T>
-void reduce_sum_all(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Lanes& l, Site site) {
+void reduce_sum_all(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const AscendC::LocalTensor<T>& work,
+                    const Lanes& l, Site site) {
     if (self->type == CoreType::aic || l.empty()) return;
     const Operand<T> s{src.host(), src.address(), 1, 8};
     if (!(require_ub(kOpReduceSum, "dst", dst, sizeof(T), sizeof(T), site) & require_source(kOpReduceSum, src, s, l, site))) return;
     Instr& instr = record(kOpReduceSum, site, l.repeats, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);
+    touch_spared(work);
     float sum = -0.0f;
     for (uint32_t r = 0; self->execute && r < l.repeats; ++r) {
         float v[kRepeatBytes / sizeof(T)];
@@ -61,6 +63,7 @@ void reduce_sum_tree(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
     while (true) {
         const uint32_t sums = l.repeats;
         reduce_repeats<Fold::SUM>(kOpReduceSum, sums == 1 ? dst : work, from, l, st, AscendC::ReduceOrder::ORDER_VALUE_INDEX, site);
+        if (sums == 1) touch_spared(work);
         pipe_barrier(Pipe::v, site);
         if (sums == 1) return;
         from = work;
@@ -69,13 +72,24 @@ void reduce_sum_tree(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
     }
 }
 
-// The lanes of an array of (value, index) pairs that hold values.
-template <typename T>
-Lanes value_lanes(uint32_t pairs) {
-    Lanes l = count_lanes(lane_width(sizeof(T)), uint64_t{pairs} * 2 - 1);
+// The extreme of each repeat of an array of (value, index) pairs, of which only the values take part. A last repeat that is not full is an
+// instruction of its own: what lies behind the pairs is anything.
+template <Fold fold, typename T>
+void reduce_values(const Op& op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& from, uint32_t pairs,
+                   AscendC::ReduceOrder order, Site site) {
+    constexpr uint32_t kWidth = kRepeatBytes / sizeof(T), kPairs = kWidth / 2;
+    constexpr uint64_t kValues = 0x5555555555555555ull;
+    const uint32_t full = pairs / kPairs, tail = pairs % kPairs;
+    Lanes l = count_lanes(kWidth, uint64_t{full} * kWidth);
     l.bitmap = true;
-    l.bits[0] = l.bits[1] = 0x5555555555555555ull;
-    return l;
+    l.bits[0] = l.bits[1] = kValues;
+    if (full > 0) reduce_repeats<fold>(op, dst, from, l, {1, 1, 8}, order, site);
+    if (tail == 0) return;
+    l = count_lanes(kWidth, kWidth);
+    l.bitmap = true;
+    l.bits[0] = kValues & run_of_ones(2 * tail);
+    l.bits[1] = kValues & (tail > 32 ? run_of_ones(2 * tail - 64) : 0);
+    reduce_repeats<fold>(op, dst[full * 2], from[full * kWidth], l, {1, 1, 8}, order, site);
 }
 
 // ReduceMax and ReduceMin: pairs per repeat into the work tensor, pairs of pairs behind them, until one is left. Indices inside a repeat
@@ -85,22 +99,23 @@ void reduce_extreme(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
                     const AscendC::LocalTensor<T>& work, const Lanes& first, uint32_t src_repeat, bool with_index, Site site) {
     using AscendC::ReduceOrder;
     if (self->type == CoreType::aic || first.empty()) return;
-    if (first.repeats == 1)
-        return reduce_repeats<fold>(op, dst, src, first, {1, 1, src_repeat},
-                                    with_index ? ReduceOrder::ORDER_VALUE_INDEX : ReduceOrder::ORDER_ONLY_VALUE, site);
+    if (first.repeats == 1) {
+        reduce_repeats<fold>(op, dst, src, first, {1, 1, src_repeat},
+                             with_index ? ReduceOrder::ORDER_VALUE_INDEX : ReduceOrder::ORDER_ONLY_VALUE, site);
+        return touch_spared(work);
+    }
     constexpr uint32_t kPer = kBlockBytes / sizeof(T), kWidth = kRepeatBytes / sizeof(T);
     uint32_t at[8] = {0}, round = 0, pairs = first.repeats;  // where each round's pairs begin in the work tensor
     reduce_repeats<fold>(op, work, src, first, {1, 1, src_repeat}, ReduceOrder::ORDER_VALUE_INDEX, site);
     while (pairs > 1) {
         pipe_barrier(Pipe::v, site);
-        const Lanes l = value_lanes<T>(pairs);
-        const bool last = l.repeats == 1;
         const AscendC::LocalTensor<T> from = work[at[round]];
-        if (last && !with_index) return reduce_repeats<fold>(op, dst, from, l, {1, 1, 8}, ReduceOrder::ORDER_ONLY_VALUE, site);
+        const uint32_t results = (pairs + kWidth / 2 - 1) / (kWidth / 2);
+        if (results == 1 && !with_index) return reduce_values<fold>(op, dst, from, pairs, ReduceOrder::ORDER_ONLY_VALUE, site);
         at[round + 1] = with_index ? at[round] + (pairs * 2 + kPer - 1) / kPer * kPer : 0;
         ++round;
-        reduce_repeats<fold>(op, work[at[round]], from, l, {1, 1, 8}, ReduceOrder::ORDER_VALUE_INDEX, site);
-        pairs = l.repeats;
+        reduce_values<fold>(op, work[at[round]], from, pairs, ReduceOrder::ORDER_VALUE_INDEX, site);
+        pairs = results;
     }
     order_pipes(AscendC::HardEvent::V_S, site);
     const T value = work.GetValue(at[round], site);
@@ -122,13 +137,13 @@ namespace AscendC {
 
 //: ReduceSum | the sum of all elements | half float | A2 A3 310P | ReduceSum
 template <typename T, bool isSetMask = true>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, [[maybe_unused]] const LocalTensor<T>& sharedTmpBuffer,
-               const int32_t count, toprope::Site site = toprope::Site::here()) {
+void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const int32_t count,
+               toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(ReduceSum);
     using namespace toprope;
     const Lanes lanes = isSetMask ? count_lanes(lane_width(sizeof(T)), static_cast<uint32_t>(count)) : mask_lanes(lane_width(sizeof(T)), 1);
     if constexpr (__NPU_ARCH__ == 2201)
-        reduce_sum_all(dst, src, lanes, site);
+        reduce_sum_all(dst, src, sharedTmpBuffer, lanes, site);
     else
         reduce_sum_tree(dst, src, sharedTmpBuffer, lanes, 8, site);
 }

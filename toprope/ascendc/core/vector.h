@@ -63,8 +63,6 @@ Lanes mask_form(const Op& op, uint32_t width, const uint64_t* mask, uint32_t rep
     return mask_lanes(width, checked_repeats(op, repeats, site));
 }
 
-// Special registers of the vector unit, as numbers in Core::registers.
-
 // ---- operands ------------------------------------------------------------------------------------------------------------
 
 // Where an operand's lanes are: lane j of repeat r is at r*repeat_stride blocks + (j / block_lanes)*block_stride blocks + block_offset
@@ -116,6 +114,14 @@ struct View {
 template <typename T>
 View view_of(const AscendC::LocalTensor<T>& t) {
     return {t.space(), t.live(), t.address(), t.length_bytes(), t.slot()};
+}
+
+// A tensor that the instruction recorded last was given but leaves alone, such as work space that this form does not need. An access of no
+// bytes: it takes part in no check, but the buffer counts as used.
+template <typename T>
+void touch_spared(const AscendC::LocalTensor<T>& t) {
+    if (self->instrs.size == 0 || t.host() == nullptr) return;
+    touch(self->instrs.data[self->instrs.size - 1], t.space(), Mode::read, t.address(), 0);
 }
 
 // An on-chip operand must be alive, aligned and inside its tensor, buffer and memory. False: the instruction cannot be executed.
