@@ -48,6 +48,24 @@ def rms_norm(
             y[r, c] = (x[r, c].to(f32) * scale * g[c].to(f32)).to(f16)
 
 
+@tile.kernel
+def matmul(
+    a: In["M", "K", f16],
+    b: In["K", "N", f16],
+    c: Out["M", "N", f32],
+    *,
+    BM=tile.tune(128),
+    BN=tile.tune(256),
+    BK=tile.tune(64),
+):
+    (M, K), N = a.shape, b.shape[1]
+    for i, j in tile.tiles((M, BM), (N, BN)):
+        acc = tile.acc((i, j))
+        for k in tile.tiles(K, BK, depth=2):
+            acc = acc + a[i, k] @ b[k, j]
+        c[i, j] = acc
+
+
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     x = rng.standard_normal((101, 1003), dtype=np.float32)

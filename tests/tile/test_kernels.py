@@ -58,3 +58,12 @@ def test_rms_norm_mixes_element_types(shape: tuple[int, int]) -> None:
     x64 = x.astype(np.float64)
     want = x64 / np.sqrt((x64**2).mean(1, keepdims=True) + 1e-6) * g
     assert np.abs(got - want).max() < 1e-2 * max(1.0, np.abs(want).max())
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (200, 130, 301), (128, 64, 256), (17, 100, 33), (2, 16, 300)])
+def test_matmul_of_any_shape(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
+    got = both(KERNELS.matmul, [a, b], np.zeros((m, n), np.float32))
+    assert np.allclose(got, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4 * k)

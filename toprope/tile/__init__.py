@@ -22,9 +22,10 @@ from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f
 exp, log, sqrt, rsqrt = BUILTINS["exp"], BUILTINS["log"], BUILTINS["sqrt"], BUILTINS["rsqrt"]
 reciprocal, abs, relu = BUILTINS["reciprocal"], BUILTINS["abs"], BUILTINS["relu"]
 sum, max, maximum, minimum = BUILTINS["sum"], BUILTINS["max"], BUILTINS["maximum"], BUILTINS["minimum"]
-where, full, zeros, tiles = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"], BUILTINS["tiles"]
+where, full, zeros = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"]
+tiles, acc = BUILTINS["tiles"], BUILTINS["acc"]
 
 __all__ = [
-    "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "bf16", "exp", "f16", "f32", "full", "i16", "i32",
+    "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "i16", "i32",
     "inf", "kernel", "log", "max", "maximum", "minimum", "reciprocal", "relu", "rsqrt", "sqrt", "sum", "tiles", "tune", "where", "zeros",
 ]  # fmt: skip

@@ -85,7 +85,7 @@ class Tile:
     def __neg__(self) -> Tile:
         return binary("mul", self, -1)
 
-    def __matmul__(self, other: Tile) -> Tile:
+    def __matmul__(self, other: Tile) -> Product:
         return matmul(self, other)
 
     def __lt__(self, other: Any) -> Tile:
@@ -140,8 +140,10 @@ class GlobalArray:
             )
         return tuple(slice(k.lo, k.hi) if isinstance(k, Span) else k for k in keys)
 
-    def fitting(self, value: Tile, where: tuple[Any, ...]) -> Array:
+    def fitting(self, value: Tile | Accumulator, where: tuple[Any, ...]) -> Array:
         """The stored lanes; one value per row, (r, 1), goes to an array of one dimension."""
+        if isinstance(value, Accumulator):
+            value = value.to(f32)
         data = value.data
         if data.dtype != self.data.dtype:
             raise TileError(
@@ -198,6 +200,8 @@ def unary(name: str) -> Callable[[Tile], Tile]:
     """The level-A form of a unary function."""
 
     def evaluate(x: Tile) -> Tile:
+        if isinstance(x, Accumulator):
+            x = x.to(f32)
         rules.require(name, rules.UNARY[name].dtypes, x.dtype)
         return Tile(rules.UNARY[name].evaluate(x.data))
 
@@ -238,17 +242,52 @@ def zeros(shape: Any, kind: Dtype = f32) -> Tile:
     return full(shape, 0.0, kind)
 
 
-def matmul(a: Tile, b: Tile) -> Tile:
-    """A matrix product with float32 sums, in the cube's order: 16 products at a time along K."""
+@dataclass(frozen=True)
+class Product:
+    """a @ b before it is summed: it exists only on its way into an accumulator."""
+
+    left: Tile
+    right: Tile
+
+
+class Accumulator:
+    """A sum of products in the cube's accumulator memory (float32)."""
+
+    def __init__(self, rows: Span, columns: Span) -> None:
+        self.data = np.zeros((len(rows), len(columns)), np.float32)
+        self.started = False
+
+    def __add__(self, product: Product) -> Accumulator:
+        if not isinstance(product, Product):
+            raise TileError(
+                "something else than a product is added to an accumulator", cure="write acc = acc + a[i, k] @ b[k, j]"
+            )
+        lanes.matmul_into(self.data, product.left.data, product.right.data, accumulate=self.started)
+        self.started = True
+        return self
+
+    def to(self, kind: Dtype) -> Tile:
+        """The sums, rounded on the way out."""
+        return Tile(lanes.convert(self.data, numpy_of(kind)))
+
+
+def acc(shape: tuple[Span, Span]) -> Accumulator:
+    """An accumulator for the products of one tile of the result."""
+    return Accumulator(*shape)
+
+
+def matmul(a: Tile, b: Tile) -> Product:
+    """A product of 16-bit float tiles; add it to an accumulator."""
     rules.require_same("@", a.dtype, b.dtype)
-    return Tile(a.data.astype(np.float32) @ b.data.astype(np.float32))
+    rules.require("@", rules.PRODUCTS, a.dtype)
+    return Product(a, b)
 
 
 def tiles(*axes: Any, depth: int = 1, swizzle: int = 1) -> Iterator[Any]:
     """The steps of a loop over tiles: tiles(extent, size), or tiles((extent, size), (extent, size)) for several axes."""
     pairs = axes if isinstance(axes[0], tuple) else (axes,)
     spans = [[Span(lo, min(lo + size, extent)) for lo in range(0, extent, size)] for extent, size in pairs]
-    for step in product(*spans):
+    for step in product(*spans):  # swizzle and depth change the order and the buffers, never a value
         yield step if isinstance(axes[0], tuple) else step[0]
 
 
@@ -261,4 +300,5 @@ BUILTINS = {
     "full": Builtin("full", full),
     "zeros": Builtin("zeros", zeros),
     "tiles": Builtin("tiles", tiles),
+    "acc": Builtin("acc", acc),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,9 @@ import numpy as np
 from toprope.build import cache_dir
 from toprope.dtypes import of_array
 from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
+from toprope.soc import Soc
 from toprope.soc import load as load_soc
+from toprope.tile.cube import Product, ProductReader, is_product, product_text
 from toprope.tile.eager import GlobalArray
 from toprope.tile.emit import kernel_text, numbers_of
 from toprope.tile.language import Param, TileError, TileTooLarge, Tune
@@ -29,7 +32,7 @@ Array = np.ndarray[Any, Any]
 class Emitted:
     """One emitted kernel: its text, and what its entry needs beside the arrays."""
 
-    plans: tuple[Plan, ...]
+    lowered: list[Plan] | Product
     text: str
     path: Path
 
@@ -108,9 +111,11 @@ class TileKernel:
 
     # ---- emission ----------------------------------------------------------------------------------------------------
 
-    def read(self, **options: Any) -> list[Plan]:
-        """The placed variants: resident first where inner loops can make one trip, then the general one."""
+    def read(self, **options: Any) -> list[Plan] | Product:
+        """The placed variants, resident first where inner loops can make one trip; or the matrix product."""
         settings = self._settings(options)
+        if is_product(self._tree):
+            return ProductReader(self._tree, self.params, settings, resident=False).product()
         general = Reader(self._tree, self.params, settings, resident=False)
         plans = [place(general.program())]
         if general.has_inner_loops:
@@ -121,45 +126,46 @@ class TileKernel:
         """Lower for a chip and tile sizes; kept. Raises TileTooLarge with the ledger when the general form does not fit."""
         key = (soc, *sorted(options.items()))
         if key not in self._emitted:
-            capacity = int(load_soc(soc).number("spaces.ub_bytes"))
-            plans = self.read(**options)
-            if plans[-1].total_bytes > capacity:
+            chip = load_soc(soc)
+            lowered = self.read(**options)
+            if over := _over(lowered, chip):
                 raise TileTooLarge(
-                    f"{self.name} needs {plans[-1].total_bytes} bytes of unified buffer, {soc} has {capacity}\n{plans[-1].ledger(capacity)}",
-                    cure=self._biggest(capacity, options),
+                    f"{self.name} does not fit {soc}: {over}\n{_ledger(lowered, chip)}",
+                    cure=self._biggest(chip, options),
                 )
-            plans = [p for p in plans if p.total_bytes <= capacity]
-            text = kernel_text(plans, line_directives=True)
+            if not isinstance(lowered, Product):
+                lowered = [p for p in lowered if not _over([p], chip)]
+            text = _text(lowered, line_directives=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             folder = cache_dir() / "tile" / digest
             path = folder / f"{self.name}.cpp"
             if not path.exists():
                 folder.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-            self._emitted[key] = Emitted(tuple(plans), text, path)
+                partial = folder / f"{os.getpid()}.tmp"
+                partial.write_text(text)
+                partial.replace(path)
+            self._emitted[key] = Emitted(lowered, text, path)
         return self._emitted[key]
 
-    def _biggest(self, capacity: int, options: Mapping[str, Any]) -> str:
+    def _biggest(self, chip: Soc, options: Mapping[str, Any]) -> str:
         """The largest tile sizes that fit, shrinking one parameter at a time."""
         answers = []
         for name, t in self.tunes.items():
-            size = self._settings(options)[name] // 2 // t.mult * t.mult
-            while size >= t.mult:
-                if self.read(**{**options, name: size})[-1].total_bytes <= capacity:
-                    answers.append(f"{name} = {size}")
-                    break
+            size = self._settings(options)[name] // t.mult * t.mult
+            while size > 0 and _over(self.read(**{**options, name: size}), chip):
                 size = size // 2 // t.mult * t.mult
+            if size > 0:
+                answers.append(f"{name} = {size}")
         return "it fits with " + " or ".join(answers) if answers else "use smaller tiles"
 
     def source(self, soc: str = DEFAULT_SOC, *, line_directives: bool = False, **options: Any) -> str:
         """The Ascend C text; with `line_directives` compilers and findings point at the Python lines."""
         emitted = self.emit(soc, **options)
-        return emitted.text if line_directives else kernel_text(list(emitted.plans), line_directives=False)
+        return emitted.text if line_directives else _text(emitted.lowered, line_directives=False)
 
     def plan(self, soc: str = DEFAULT_SOC, **options: Any) -> str:
         """The byte ledger of every variant that fits."""
-        capacity = int(load_soc(soc).number("spaces.ub_bytes"))
-        return "\n".join(p.ledger(capacity) for p in self.emit(soc, **options).plans)
+        return _ledger(self.emit(soc, **options).lowered, load_soc(soc))
 
     def run(
         self, *arrays: Array, soc: str = DEFAULT_SOC, blocks: int | None = None, time_only: bool = False, **options: Any
@@ -181,17 +187,41 @@ class TileKernel:
 
     def numbers(self, emitted: Emitted, dims: Mapping[str, int]) -> list[float]:
         """The scalar arguments that hang on the dimensions."""
+        if isinstance(emitted.lowered, Product):
+            return []
         names: dict[str, Any] = {**dims, "inf": float("inf"), "reciprocal": lambda x: np.float32(1) / np.float32(x)}
         # The text was built by the reader from dimensions, literals and arithmetic signs.
-        values = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in numbers_of(list(emitted.plans))]
+        values = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in numbers_of(emitted.lowered)]
         return [int(v) if is_integer else float(np.float32(v)) for v, is_integer in values]
 
     def blocks(self, emitted: Emitted, dims: Mapping[str, int], soc: str) -> int:
         """min(tasks, cores of the chip)."""
+        lowered = emitted.lowered
+        cube = isinstance(lowered, Product)
         tasks = 1
-        for i in emitted.plans[-1].program.loop.indices:
+        for i in (lowered.rows, lowered.columns) if isinstance(lowered, Product) else lowered[-1].program.loop.indices:
             tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
-        return max(1, min(tasks, int(load_soc(soc).number("cores.aiv"))))
+        return max(1, min(tasks, int(load_soc(soc).number("cores.aic" if cube else "cores.aiv"))))
+
+
+def _over(lowered: list[Plan] | Product, chip: Soc) -> str:
+    """What does not fit, or nothing. Of the variants only the general one must."""
+    if isinstance(lowered, Product):
+        return ", ".join(lowered.over(chip))
+    capacity, need = int(chip.number("spaces.ub_bytes")), lowered[-1].total_bytes
+    return f"{need} bytes of unified buffer of {capacity}" if need > capacity else ""
+
+
+def _ledger(lowered: list[Plan] | Product, chip: Soc) -> str:
+    if isinstance(lowered, Product):
+        return lowered.ledger(chip)
+    return "\n".join(p.ledger(int(chip.number("spaces.ub_bytes"))) for p in lowered)
+
+
+def _text(lowered: list[Plan] | Product, *, line_directives: bool) -> str:
+    if isinstance(lowered, Product):
+        return product_text(lowered, line_directives=line_directives)
+    return kernel_text(lowered, line_directives=line_directives)
 
 
 @functools.cache

@@ -71,3 +71,15 @@ def convert(x: Array, kind: np.dtype[Any]) -> Array:
         return clipped.astype(kind)
     with np.errstate(over="ignore"):
         return x.astype(kind)
+
+
+def matmul_into(c: Array, a: Array, b: Array, *, accumulate: bool) -> None:
+    """c (+)= a @ b with float32 sums in the cube's order; a and b of 16-bit floats, c float32, all row-major."""
+    a, b = np.ascontiguousarray(a, np.float32), np.ascontiguousarray(b, np.float32)
+    (m, k), n = a.shape, b.shape[1]
+    k_panels = -(-k // 16) * 256
+    left, right = np.empty(-(-m // 16) * k_panels, np.float32), np.empty(-(-n // 16) * k_panels, np.float32)
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (c, a, b)]
+    sizes = [ctypes.c_uint32(x) for x in (m, k, n, accumulate)]
+    room = [ctypes.c_void_p(x.ctypes.data) for x in (left, right)]
+    _library().tile_matmul(*pointers, *sizes, *room)

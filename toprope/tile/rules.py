@@ -60,6 +60,7 @@ COMPARE = {
     "ne": Operation("NE", FLOATS, np.not_equal),
 }
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+PRODUCTS = (f16, bf16)  # operands of @
 REDUCE = {"sum": (f32,), "max": (f16, f32)}
 # (from, to) -> rounding mode of Cast.
 CASTS = {
