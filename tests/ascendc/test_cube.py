@@ -86,8 +86,7 @@ KINDS = {
 }
 
 ORACLES: dict[str, Callable[..., object]] = {
-    name: np.matmul
-    for name in ("Mmad", "LoadData", "Fixpipe", "LoadDataWithTranspose", "Fill", "InitConstValue")
+    name: np.matmul for name in ("Mmad", "LoadData", "Fixpipe", "LoadDataWithTranspose", "Fill", "InitConstValue")
 }
 
 

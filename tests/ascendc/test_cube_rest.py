@@ -11,7 +11,7 @@ import pytest
 
 from tests.ascendc.harness import kernels
 
-ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(
+ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(  # noqa: SIM905
     "SetHF32Mode SetHF32TransMode SetMMColumnMajor SetMMRowMajor SetMMLayoutTransform LoadDataWithSparse MmadWithSparse SetFmatrix "
     "SetLoadDataPaddingValue SetLoadDataBoundary SetLoadDataRepeat".split(),
     np.matmul,
@@ -260,7 +260,12 @@ def test_sparse_right_matrix(cube: Any, m: int, k: int, n: int) -> None:
 
 @pytest.mark.parametrize(
     "c,h,w,kh,kw,stride,pad,dilation,repeats",
-    [(16, 8, 8, 3, 3, 1, 1, 1, 1), (32, 7, 9, 2, 3, 2, 1, 1, 1), (16, 8, 8, 3, 3, 1, 2, 2, 2), (16, 8, 8, 1, 1, 1, 0, 1, 4)],
+    [
+        (16, 8, 8, 3, 3, 1, 1, 1, 1),
+        (32, 7, 9, 2, 3, 2, 1, 1, 1),
+        (16, 8, 8, 3, 3, 1, 2, 2, 2),
+        (16, 8, 8, 1, 1, 1, 0, 1, 4),
+    ],
 )
 def test_convolution_by_im2col(
     cube: Any, c: int, h: int, w: int, kh: int, kw: int, stride: int, pad: int, dilation: int, repeats: int

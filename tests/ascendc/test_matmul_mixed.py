@@ -35,13 +35,17 @@ using GmF = MatmulType<TPosition::GM, CubeFormat::ND, float>;
 
 def build(text: str, name: str) -> KernelFile:
     """The kernels of a text in which ENTRY(name) stands for a kernel's signature and MIXED for its task type."""
-    signature = r'extern "C" __global__ __aicore__ void \1(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR w, GM_ADDR tilingGm)'
+    signature = (
+        r'extern "C" __global__ __aicore__ void \1(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR w, GM_ADDR tilingGm)'
+    )
     text = re.sub(r"ENTRY\((\w+)\)", signature, text)
     return kernels(text.replace("MIXED", "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2)"), name)
 
 
 # Blocks through UB, doubled by the vector core; tails of rows and columns (ND_ALIGN in UB).
-BLOCKS = HEAD + """
+BLOCKS = (
+    HEAD
+    + """
 ENTRY(blocks) {
     MIXED;
     TENSORS;
@@ -81,6 +85,7 @@ ENTRY(blocks) {
     mm.End();
 }
 """
+)
 
 
 @pytest.mark.parametrize("ahead", [False, True])
@@ -96,7 +101,9 @@ def test_blocks_through_ub(ahead: bool, m: int, k: int, n: int) -> None:
 
 
 # (A doubled by the vector core in UB) x B, whole results in UB; then a second product with the sum kept in GM by atomic addition.
-FROM_UB = HEAD + """
+FROM_UB = (
+    HEAD
+    + """
 ENTRY(from_ub) {
     MIXED;
     TENSORS;
@@ -133,6 +140,7 @@ ENTRY(from_ub) {
     in.FreeTensor(x);
 }
 """
+)
 
 
 def test_operands_and_results_in_ub() -> None:
@@ -145,7 +153,9 @@ def test_operands_and_results_in_ub() -> None:
     close((c - 1) / 2, a * np.float16(2), b, None)
 
 
-BATCHES = HEAD + """
+BATCHES = (
+    HEAD
+    + """
 template <LayoutMode L, LayoutMode LC> __aicore__ inline void Batches(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR w, GM_ADDR tilingGm) {
     TENSORS;
     Matmul<MatmulType<TPosition::GM, CubeFormat::ND, half, false, L>, MatmulType<TPosition::GM, CubeFormat::ND, half, true, L>,
@@ -160,13 +170,17 @@ template <LayoutMode L, LayoutMode LC> __aicore__ inline void Batches(GM_ADDR a,
 ENTRY(normal) { MIXED; Batches<LayoutMode::NORMAL, LayoutMode::NORMAL>(a, b, c, w, tilingGm); }
 ENTRY(bsngd) { MIXED; Batches<LayoutMode::BSNGD, LayoutMode::BNGS1S2>(a, b, c, w, tilingGm); }
 """
+)
 
 
 @pytest.mark.parametrize("batch_b", [4, 2, 1])
 def test_batches_with_broadcast(batch_b: int) -> None:
     m, k, n, batch = 33, 48, 20, 4
     rng = np.random.default_rng(5)
-    a, b = rng.standard_normal((batch, m, k)).astype(np.float16), rng.standard_normal((batch_b, n, k)).astype(np.float16)
+    a, b = (
+        rng.standard_normal((batch, m, k)).astype(np.float16),
+        rng.standard_normal((batch_b, n, k)).astype(np.float16),
+    )
     c, w = np.zeros((batch, m, n), np.float32), np.zeros(1, np.float32)
     tiling = cube_tiling(m, n, k, batchM=batch, batchN=batch_b)
     run = build(BATCHES, "matmul_batches").normal[1](a, b, c, w, tiling)
@@ -178,7 +192,10 @@ def test_batches_with_broadcast(batch_b: int) -> None:
 def test_batches_of_heads() -> None:
     s1, s2, d, heads = 32, 48, 64, 3
     rng = np.random.default_rng(6)
-    a, b = rng.standard_normal((s1, heads, d)).astype(np.float16), rng.standard_normal((s2, heads, d)).astype(np.float16)
+    a, b = (
+        rng.standard_normal((s1, heads, d)).astype(np.float16),
+        rng.standard_normal((s2, heads, d)).astype(np.float16),
+    )
     c, w = np.zeros((heads, s1, s2), np.float32), np.zeros(1, np.float32)
     layout: dict[str, Any] = {
         "ALayoutInfoB": 1, "ALayoutInfoS": s1, "ALayoutInfoN": heads, "ALayoutInfoG": 1, "ALayoutInfoD": d,
@@ -192,7 +209,9 @@ def test_batches_of_heads() -> None:
 
 
 # IBShare: both vector cores multiply the same B, which lies in L1 as a whole.
-SHARED = HEAD + """
+SHARED = (
+    HEAD
+    + """
 template <bool share> __aicore__ inline void Shared(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR w, GM_ADDR tilingGm) {
     TENSORS;
     Matmul<Gm, MatmulType<TPosition::GM, CubeFormat::ND, half, false, LayoutMode::NONE, share>, GmF, GmF, CFG_IBSHARE_NORM> mm;
@@ -206,6 +225,7 @@ template <bool share> __aicore__ inline void Shared(GM_ADDR a, GM_ADDR b, GM_ADD
 ENTRY(alone) { MIXED; Shared<false>(a, b, c, w, tilingGm); }
 ENTRY(shared) { MIXED; Shared<true>(a, b, c, w, tilingGm); }
 """
+)
 
 
 def test_shared_operand_is_loaded_once() -> None:
@@ -225,7 +245,9 @@ def test_shared_operand_is_loaded_once() -> None:
 
 
 # The user's own copy into L1: A begins at the address that the tiling info carries.
-CALLBACK = HEAD + """
+CALLBACK = (
+    HEAD
+    + """
 __aicore__ inline void CopyA(const LocalTensor<int8_t>& to, const __gm__ void* gm, int row, int col, int useM, int useK, const uint64_t tilingPtr, const uint64_t) {
     GlobalTensor<half> from;
     from.SetGlobalBuffer((__gm__ half*)gm);
@@ -245,6 +267,7 @@ ENTRY(every_other_row) {
     mm.End();
 }
 """
+)
 
 
 def test_callback_brings_in_a() -> None:

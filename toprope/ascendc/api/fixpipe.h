@@ -12,7 +12,8 @@ struct FixpipeConfig {
     CO2Layout format;
     bool isToUB = false;
 };
-inline constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ, false}, CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR, false}, CFG_COLUMN_MAJOR = {CO2Layout::COLUMN_MAJOR, false};
+inline constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ, false}, CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR, false},
+                               CFG_COLUMN_MAJOR = {CO2Layout::COLUMN_MAJOR, false};
 
 struct FixpipeParamsV220 {
     uint16_t nSize = 0, mSize = 0, srcStride = 0;
@@ -24,11 +25,22 @@ struct FixpipeParamsV220 {
     uint8_t unitFlag = 0;
     bool isChannelSplit = false;
     FixpipeParamsV220() = default;
-    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu) : nSize(n), mSize(m), srcStride(src), dstStride(dst), reluEn(relu) {}
+    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu)
+        : nSize(n), mSize(m), srcStride(src), dstStride(dst), reluEn(relu) {}
     FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t quant, int64_t scalar)
         : nSize(n), mSize(m), srcStride(src), dstStride(dst), quantPre(quant), deqScalar(static_cast<uint64_t>(scalar)), reluEn(relu) {}
-    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t quant, int64_t scalar, uint16_t nds, uint16_t src_nd, uint16_t dst_nd)
-        : nSize(n), mSize(m), srcStride(src), dstStride(dst), quantPre(quant), deqScalar(static_cast<uint64_t>(scalar)), ndNum(nds), srcNdStride(src_nd), dstNdStride(dst_nd), reluEn(relu) {}
+    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t quant, int64_t scalar, uint16_t nds,
+                      uint16_t src_nd, uint16_t dst_nd)
+        : nSize(n),
+          mSize(m),
+          srcStride(src),
+          dstStride(dst),
+          quantPre(quant),
+          deqScalar(static_cast<uint64_t>(scalar)),
+          ndNum(nds),
+          srcNdStride(src_nd),
+          dstNdStride(dst_nd),
+          reluEn(relu) {}
 };
 
 }  // namespace AscendC
@@ -44,7 +56,8 @@ inline float quant_factor(uint64_t parameter) { return bits_float(static_cast<ui
 
 inline float round_even(float v) { return __builtin_rintf(v); }
 
-template <typename D> D saturate_b8(float value, uint64_t parameter) {
+template <typename D>
+D saturate_b8(float value, uint64_t parameter) {
     const auto offset = static_cast<int32_t>(static_cast<int64_t>(parameter << 18) >> 55);  // 9 signed bits from bit 37
     const float shifted = round_even(value) + static_cast<float>(offset);
     const float low = std::is_same_v<D, uint8_t> ? 0.f : -128.f, high = std::is_same_v<D, uint8_t> ? 255.f : 127.f;
@@ -52,9 +65,11 @@ template <typename D> D saturate_b8(float value, uint64_t parameter) {
 }
 
 // One value of L0C on its way out.
-template <typename D, typename S> D fixpipe_value(S value, QuantMode_t mode, uint64_t parameter, bool relu) {
+template <typename D, typename S>
+D fixpipe_value(S value, QuantMode_t mode, uint64_t parameter, bool relu) {
     if (relu && value < S(0)) value = S(0);
-    if constexpr (std::is_same_v<D, S>) return value;
+    if constexpr (std::is_same_v<D, S>)
+        return value;
     else if constexpr (is_float16<D>) {
         if (mode == DEQF16 || mode == VDEQF16) {
             float wide = static_cast<float>(value);
@@ -75,7 +90,8 @@ template <typename D, typename S> D fixpipe_value(S value, QuantMode_t mode, uin
 
 // `count` (at most 32) neighbours in row m from column n of result `nd` in L0C: zN, 16x16 blocks; srcStride counts rows of 16
 // elements between columns of blocks.
-template <typename S> void l0c_row(S* out, const uint8_t* base, uint32_t nd, uint32_t m, uint32_t n, uint32_t count, const AscendC::FixpipeParamsV220& p) {
+template <typename S>
+void l0c_row(S* out, const uint8_t* base, uint32_t nd, uint32_t m, uint32_t n, uint32_t count, const AscendC::FixpipeParamsV220& p) {
     for (uint32_t i = 0; i < count; i += 16) {
         const uint64_t at = (uint64_t{nd} * p.srcNdStride * 16 + uint64_t{(n + i) / 16} * p.srcStride + m) * 16;
         std::memcpy(static_cast<void*>(out + i), base + (at + (n + i) % 16) * sizeof(S), (count - i < 16 ? count - i : 16) * sizeof(S));
@@ -83,7 +99,8 @@ template <typename S> void l0c_row(S* out, const uint8_t* base, uint32_t nd, uin
 }
 
 // Where the result goes: rows of an ND matrix, or columns of c0 elements (NZ).
-template <typename D> struct FixpipeTarget {
+template <typename D>
+struct FixpipeTarget {
     bool nz;
     uint32_t c0;
     uint64_t offset(uint32_t nd, uint32_t m, uint32_t n, const AscendC::FixpipeParamsV220& p) const {
@@ -93,11 +110,14 @@ template <typename D> struct FixpipeTarget {
 };
 
 template <typename D, typename S>
-void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, const FixpipeTarget<D>& target, const AscendC::FixpipeParamsV220& p, bool to_gm) {
+void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, const FixpipeTarget<D>& target,
+                 const AscendC::FixpipeParamsV220& p, bool to_gm) {
     const bool atomic = to_gm && self->atomic != AtomicOp::none;
     const auto store = [atomic](uint8_t* at, const uint8_t* row, size_t bytes) {
-        if (atomic) accumulate(at, row, bytes);
-        else std::memcpy(at, row, bytes);
+        if (atomic)
+            accumulate(at, row, bytes);
+        else
+            std::memcpy(at, row, bytes);
     };
     const uint32_t step = target.nz ? target.c0 : 16;
     for (uint32_t nd = 0; nd < (target.nz ? 1u : p.ndNum); ++nd)
@@ -107,21 +127,26 @@ void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, cons
                 D row[32];
                 const uint32_t count = p.nSize - n < step ? p.nSize - n : step;
                 l0c_row(in, from, nd, m, n, count, p);
-                for (uint32_t i = 0; i < count; ++i) row[i] = fixpipe_value<D, S>(in[i], p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
+                for (uint32_t i = 0; i < count; ++i)
+                    row[i] = fixpipe_value<D, S>(in[i], p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
                 store(to + target.offset(nd, m, n, p), reinterpret_cast<const uint8_t*>(row), count * sizeof(D));
             }
 }
 
-template <typename D, typename S> constexpr bool fixpipe_types() {
-    return (std::is_same_v<S, float> && is_one_of<D, float, half, bfloat16_t, int8_t, uint8_t>) || (std::is_same_v<S, int32_t> && is_one_of<D, int32_t, half, int8_t, uint8_t>) ||
+template <typename D, typename S>
+constexpr bool fixpipe_types() {
+    return (std::is_same_v<S, float> && is_one_of<D, float, half, bfloat16_t, int8_t, uint8_t>) ||
+           (std::is_same_v<S, int32_t> && is_one_of<D, int32_t, half, int8_t, uint8_t>) ||
            (__NPU_ARCH__ != 2201 && std::is_same_v<S, half> && std::is_same_v<D, half>);
 }
 
-template <typename D, typename S> uint64_t fixpipe_source_bytes(const AscendC::FixpipeParamsV220& p) {
+template <typename D, typename S>
+uint64_t fixpipe_source_bytes(const AscendC::FixpipeParamsV220& p) {
     return ((uint64_t{p.ndNum - 1u} * p.srcNdStride * 16 + uint64_t{ceil_div(p.nSize, 16) - 1} * p.srcStride + p.mSize) * 16) * sizeof(S);
 }
 
-template <typename D> void touch_target(Instr& instr, Space space, Mode mode, uint64_t address, const FixpipeTarget<D>& t, const AscendC::FixpipeParamsV220& p) {
+template <typename D>
+void touch_target(Instr& instr, Space space, Mode mode, uint64_t address, const FixpipeTarget<D>& t, const AscendC::FixpipeParamsV220& p) {
     if (t.nz) {
         touch(instr, space, mode, address, uint64_t{p.mSize} * t.c0 * sizeof(D), ceil_div(p.nSize, t.c0), int64_t{p.dstStride} * 32);
         return;
@@ -130,7 +155,8 @@ template <typename D> void touch_target(Instr& instr, Space space, Mode mode, ui
     if (p.ndNum > 1) touch(instr, space, mode, 0, 0, p.ndNum, static_cast<int64_t>(p.dstNdStride * sizeof(D)));
 }
 
-template <typename D, typename S> FixpipeTarget<D> fixpipe_target(const AscendC::FixpipeConfig& config, const AscendC::FixpipeParamsV220& p) {
+template <typename D, typename S>
+FixpipeTarget<D> fixpipe_target(const AscendC::FixpipeConfig& config, const AscendC::FixpipeParamsV220& p) {
     const bool nz = config.format == AscendC::CO2Layout::NZ;
     // NZ keeps 16 columns together, except 8-bit results (32) and float results whose channels are split (8).
     return {nz, sizeof(D) == 1 ? 32u : (sizeof(D) == 4 && p.isChannelSplit ? 8u : 16u)};
@@ -143,18 +169,21 @@ bool require_fixpipe(const Op& op, const AscendC::LocalTensor<S>& src, const Asc
         return false;
     }
     if (sizeof(D) != sizeof(S) && p.quantPre == NoQuant)
-        report("quant-mode-missing", site, &op, "Fixpipe changes the element type, but quantPre is NoQuant: set F322F16, F322BF16 or a quantisation mode");
+        report("quant-mode-missing", site, &op,
+               "Fixpipe changes the element type, but quantPre is NoQuant: set F322F16, F322BF16 or a quantisation mode");
     return require_operand(op, "src", src, fixpipe_source_bytes<D, S>(p), 64, site);
 }
 
-template <typename S> void touch_source(Instr& instr, const AscendC::LocalTensor<S>& src, const AscendC::FixpipeParamsV220& p) {
-    touch(instr, Space::l0c, Mode::read, src.address(), uint64_t{p.mSize} * 16 * sizeof(S), ceil_div(p.nSize, 16), int64_t{p.srcStride} * 16 * static_cast<int64_t>(sizeof(S)), p.ndNum > 1);
+template <typename S>
+void touch_source(Instr& instr, const AscendC::LocalTensor<S>& src, const AscendC::FixpipeParamsV220& p) {
+    touch(instr, Space::l0c, Mode::read, src.address(), uint64_t{p.mSize} * 16 * sizeof(S), ceil_div(p.nSize, 16),
+          int64_t{p.srcStride} * 16 * static_cast<int64_t>(sizeof(S)), p.ndNum > 1);
     if (p.ndNum > 1) touch(instr, Space::l0c, Mode::read, 0, 0, p.ndNum, int64_t{p.srcNdStride} * 256 * static_cast<int64_t>(sizeof(S)));
 }
 
 template <typename D, typename S>
-void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors, const AscendC::FixpipeConfig& config,
-                   const AscendC::FixpipeParamsV220& p, Site site) {
+void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors,
+                   const AscendC::FixpipeConfig& config, const AscendC::FixpipeParamsV220& p, Site site) {
     static_assert(fixpipe_types<D, S>(), "Fixpipe: this chip has no conversion between these element types (see `toprope api Fixpipe`)");
     if (self->type == CoreType::aiv || p.nSize == 0 || p.mSize == 0 || p.ndNum == 0) return;
     const FixpipeTarget<D> target = fixpipe_target<D, S>(config, p);
@@ -164,25 +193,28 @@ void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTens
     const uint64_t gm = gm_address(to, last, kOpFixpipeGm, site, true);
     if (!require_fixpipe<D, S>(kOpFixpipeGm, src, p, site) || gm == 0) return;
     Instr& instr = record(kOpFixpipeGm, site, target.nz ? ceil_div(p.nSize, target.c0) : uint32_t{p.mSize} * p.ndNum,
-                          static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(dst.bypasses_l2(true)) << 8 | static_cast<uint32_t>(p.unitFlag != 0) << 9 | static_cast<uint32_t>(!target.nz) << 10);
+                          static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(dst.bypasses_l2(true)) << 8 |
+                              static_cast<uint32_t>(p.unitFlag != 0) << 9 | static_cast<uint32_t>(!target.nz) << 10);
     touch_source(instr, src, p);
     touch_target(instr, Space::gm, self->atomic == AtomicOp::none ? Mode::write : Mode::update, gm, target, p);
     if (self->execute) fixpipe_run<D, S>(to, src.host(), factors, target, p, true);
 }
 
 template <typename D, typename S>
-void fixpipe_to_l1(const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors, const AscendC::FixpipeConfig& config,
-                   const AscendC::FixpipeParamsV220& p, Site site) {
+void fixpipe_to_l1(const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors,
+                   const AscendC::FixpipeConfig& config, const AscendC::FixpipeParamsV220& p, Site site) {
     static_assert(fixpipe_types<D, S>(), "Fixpipe: this chip has no conversion between these element types (see `toprope api Fixpipe`)");
     if (self->type == CoreType::aiv || p.nSize == 0 || p.mSize == 0) return;
     if (dst.space() != Space::l1) {
-        report("no-such-path", site, &kOpFixpipeL1, "Fixpipe: this chip has no path from L0C to %s; go through GM", kSpaceNames[static_cast<int>(dst.space())]);
+        report("no-such-path", site, &kOpFixpipeL1, "Fixpipe: this chip has no path from L0C to %s; go through GM",
+               kSpaceNames[static_cast<int>(dst.space())]);
         return;
     }
     const FixpipeTarget<D> target = fixpipe_target<D, S>(config, p);
     const uint64_t last = target.offset(0, p.mSize - 1, (p.nSize - 1) / target.c0 * target.c0, p) + target.c0 * sizeof(D);
     if (!(require_fixpipe<D, S>(kOpFixpipeL1, src, p, site) & require_operand(kOpFixpipeL1, "dst", dst, last, 32, site))) return;
-    Instr& instr = record(kOpFixpipeL1, site, ceil_div(p.nSize, target.c0), static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(p.unitFlag != 0) << 9);
+    Instr& instr = record(kOpFixpipeL1, site, ceil_div(p.nSize, target.c0),
+                          static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(p.unitFlag != 0) << 9);
     touch_source(instr, src, p);
     touch_target(instr, Space::l1, Mode::write, dst.address(), target, p);
     if (self->execute) fixpipe_run<D, S>(dst.host(), src.host(), factors, target, p, false);
@@ -193,7 +225,8 @@ inline const uint64_t* column_factors(const AscendC::LocalTensor<uint64_t>& t, c
     if (self->type == CoreType::aiv || p.nSize == 0) return nullptr;
     const uint64_t bytes = uint64_t{p.nSize} * 8;
     if (!require_operand(kOpFixpipeFactors, "cbufWorkspace", t, bytes, 32, site)) return nullptr;
-    if (t.space() == Space::l1) touch(record(kOpFixpipeFactors, site, 1, static_cast<uint32_t>(Dtype::u64)), Space::l1, Mode::read, t.address(), bytes);
+    if (t.space() == Space::l1)
+        touch(record(kOpFixpipeFactors, site, 1, static_cast<uint32_t>(Dtype::u64)), Space::l1, Mode::read, t.address(), bytes);
     return reinterpret_cast<const uint64_t*>(t.host());
 }
 
@@ -203,21 +236,26 @@ namespace AscendC {
 
 //: Fixpipe | move a result from L0C to GM or L1 with layout change, quantisation and relu | float int32_t -> float half bfloat16_t int32_t int8_t uint8_t | A2 A3 | Fixpipe
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
-void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,
+             toprope::Site site = toprope::Site::here()) {
     toprope::fixpipe_to_gm<T, U>(dst, src, nullptr, config, p, site);
 }
 // cbufWorkspace: one quantisation parameter a column, in L1 or already in the fixpipe buffer.
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
-void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
-    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site)) toprope::fixpipe_to_gm<T, U>(dst, src, factors, config, p, site);
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p,
+             toprope::Site site = toprope::Site::here()) {
+    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site))
+        toprope::fixpipe_to_gm<T, U>(dst, src, factors, config, p, site);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_NZ>
 void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
     toprope::fixpipe_to_l1<T, U>(dst, src, nullptr, config, p, site);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_NZ>
-void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p, toprope::Site site = toprope::Site::here()) {
-    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site)) toprope::fixpipe_to_l1<T, U>(dst, src, factors, config, p, site);
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& p,
+             toprope::Site site = toprope::Site::here()) {
+    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, p, site))
+        toprope::fixpipe_to_l1<T, U>(dst, src, factors, config, p, site);
 }
 
 }  // namespace AscendC

@@ -39,7 +39,8 @@ struct LoadData2dTransposeParams {
         : startIndex(start), repeatTimes(repeats), srcStride(stride), dstGap(gap), dstFracGap(frac_gap), addrMode(mode) {}
 };
 
-template <typename T> struct LoadData3DParamsV2 {
+template <typename T>
+struct LoadData3DParamsV2 {
     uint8_t padList[4] = {0, 0, 0, 0};  // left, right, top, bottom
     uint16_t l1H = 0, l1W = 0, channelSize = 0, kExtension = 0, mExtension = 0, kStartPt = 0, mStartPt = 0;
     uint8_t strideW = 1, strideH = 1, filterW = 1, filterH = 1, dilationFilterW = 1, dilationFilterH = 1;
@@ -47,10 +48,25 @@ template <typename T> struct LoadData3DParamsV2 {
     T padValue{};
     bool filterSizeW = false, filterSizeH = false, fMatrixCtrl = false;
     LoadData3DParamsV2() = default;
-    LoadData3DParamsV2(const uint8_t pad[4], uint16_t h, uint16_t w, uint16_t channels, uint16_t k_extension, uint16_t m_extension, uint16_t k_start, uint16_t m_start,
-                       uint8_t stride_w, uint8_t stride_h, uint8_t filter_w, uint8_t filter_h, uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad_value)
-        : l1H(h), l1W(w), channelSize(channels), kExtension(k_extension), mExtension(m_extension), kStartPt(k_start), mStartPt(m_start), strideW(stride_w), strideH(stride_h),
-          filterW(filter_w), filterH(filter_h), dilationFilterW(dilation_w), dilationFilterH(dilation_h), enTranspose(transpose), enSmallK(small_k), padValue(pad_value) {
+    LoadData3DParamsV2(const uint8_t pad[4], uint16_t h, uint16_t w, uint16_t channels, uint16_t k_extension, uint16_t m_extension,
+                       uint16_t k_start, uint16_t m_start, uint8_t stride_w, uint8_t stride_h, uint8_t filter_w, uint8_t filter_h,
+                       uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad_value)
+        : l1H(h),
+          l1W(w),
+          channelSize(channels),
+          kExtension(k_extension),
+          mExtension(m_extension),
+          kStartPt(k_start),
+          mStartPt(m_start),
+          strideW(stride_w),
+          strideH(stride_h),
+          filterW(filter_w),
+          filterH(filter_h),
+          dilationFilterW(dilation_w),
+          dilationFilterH(dilation_h),
+          enTranspose(transpose),
+          enSmallK(small_k),
+          padValue(pad_value) {
         for (int i = 0; i < 4; ++i) padList[i] = pad[i];
     }
 };
@@ -61,7 +77,9 @@ struct LoadData3DParamsV2Pro {
     uint64_t extConfig = 0, filterConfig = 0x10101010101;
 };
 
-struct IsResetLoad3dConfig { bool isSetFMatrix = true, isSetPadding = true; };
+struct IsResetLoad3dConfig {
+    bool isSetFMatrix = true, isSetPadding = true;
+};
 inline constexpr IsResetLoad3dConfig IS_RESER_LOAD3D_DEFAULT_CONFIG = {true, true};
 struct LoadDataRepeatParam {
     uint16_t repeatStride = 0;
@@ -72,11 +90,13 @@ struct LoadDataRepeatParam {
 enum class FmatrixMode : uint8_t { FMATRIX_LEFT = 0, FMATRIX_RIGHT };
 inline constexpr int32_t PAD_SIZE = 4;
 
-template <typename T> struct InitConstValueParams {
+template <typename T>
+struct InitConstValueParams {
     uint16_t repeatTimes = 0, blockNum = 0, dstGap = 0;
     T initValue{};
     InitConstValueParams() = default;
-    InitConstValueParams(uint16_t repeats, uint16_t blocks, uint16_t gap, T value) : repeatTimes(repeats), blockNum(blocks), dstGap(gap), initValue(value) {}
+    InitConstValueParams(uint16_t repeats, uint16_t blocks, uint16_t gap, T value)
+        : repeatTimes(repeats), blockNum(blocks), dstGap(gap), initValue(value) {}
     InitConstValueParams(uint16_t repeats, T value) : repeatTimes(repeats), initValue(value) {}
 };
 
@@ -94,15 +114,16 @@ inline constexpr Op kOpLoad3dB{"LoadData", Pipe::mte1, Kind::copy, "l1_to_l0b_3d
 inline constexpr Op kOpFillL0{"Fill", Pipe::mte1, Kind::compute, "fill_l0"};
 inline constexpr Op kOpFillL1{"Fill", Pipe::mte2, Kind::compute, "fill_l1"};
 
-
 inline bool require_l0(const Op& op, Space space, Site site) {
     if (space == Space::l0a || space == Space::l0b) return true;
-    report("wrong-position", site, &op, "%s: dst is in %s; it must be in L0A or L0B (A2, B2)", op.name, kSpaceNames[static_cast<int>(space)]);
+    report("wrong-position", site, &op, "%s: dst is in %s; it must be in L0A or L0B (A2, B2)", op.name,
+           kSpaceNames[static_cast<int>(space)]);
     return false;
 }
 
 // The square matrix of `side` elements that transposing loads work on: `fractals` fractals joined, transposed, split again.
-template <typename T> struct Square {
+template <typename T>
+struct Square {
     static constexpr uint32_t kSide = kElementBits<T> == 4 ? 64 : (sizeof(T) == 1 ? 32 : 16);
     static constexpr uint32_t kFractals = kElementBits<T> == 4 ? 4 : (sizeof(T) == 2 ? 1 : 2);
     // Element (row, column) in the joined fractals: 4- and 8-bit fractals are stacked, 32-bit ones stand side by side.
@@ -113,7 +134,8 @@ template <typename T> struct Square {
     }
 };
 
-template <typename T> void copy_element(uint8_t* to, uint64_t to_index, const uint8_t* from, uint64_t from_index) {
+template <typename T>
+void copy_element(uint8_t* to, uint64_t to_index, const uint8_t* from, uint64_t from_index) {
     if constexpr (kElementBits<T> == 4) {
         const auto nibble = static_cast<uint8_t>(from[from_index / 2] >> (from_index % 2 * 4) & 0xf);
         uint8_t& byte = to[to_index / 2];
@@ -123,14 +145,18 @@ template <typename T> void copy_element(uint8_t* to, uint64_t to_index, const ui
     }
 }
 
-template <typename T> void transpose_square(uint8_t* to, const uint64_t (&to_fractal)[4], const uint8_t* from, const uint64_t (&from_fractal)[4]) {
+template <typename T>
+void transpose_square(uint8_t* to, const uint64_t (&to_fractal)[4], const uint8_t* from, const uint64_t (&from_fractal)[4]) {
     using S = Square<T>;
     for (uint32_t r = 0; r < S::kSide; ++r)
         for (uint32_t c = 0; c < S::kSide; ++c) copy_element<T>(to, S::at(c, r, to_fractal), from, S::at(r, c, from_fractal));
 }
 
 // From the lowest to the end of the highest fractal that `repeats` steps touch; a negative step walks down from `start`.
-struct FractalRange { int64_t first; uint64_t count; };
+struct FractalRange {
+    int64_t first;
+    uint64_t count;
+};
 inline FractalRange fractal_range(int64_t start, uint32_t repeats, int64_t step, uint32_t each) {
     const int64_t last = start + step * (static_cast<int64_t>(repeats) - 1);
     const int64_t low = start < last ? start : last, high = start < last ? last : start;
@@ -138,20 +164,24 @@ inline FractalRange fractal_range(int64_t start, uint32_t repeats, int64_t step,
 }
 
 template <typename T, typename Source>
-void load_2d(const Op& op, const AscendC::LocalTensor<T>& dst, const Source* src_host, uint64_t src_address, Space src_space, const AscendC::LoadData2DParams& p, Site site) {
+void load_2d(const Op& op, const AscendC::LocalTensor<T>& dst, const Source* src_host, uint64_t src_address, Space src_space,
+             const AscendC::LoadData2DParams& p, Site site) {
     const int64_t step = p.addrMode != 0 ? -int64_t{p.srcStride} : p.srcStride;
     const uint64_t span = (uint64_t{p.repeatTimes} * (1 + p.dstGap) - p.dstGap) * kFractalBytes;
     if (!require_operand(op, "dst", dst, span, dst.space() == Space::l1 ? 32 : 512, site)) return;
     Instr& instr = record(op, site, p.repeatTimes, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(p.ifTranspose) << 9);
     const int64_t first = p.addrMode != 0 ? p.startIndex + step * (p.repeatTimes - 1) : p.startIndex;
-    touch(instr, src_space, Mode::read, src_address + static_cast<uint64_t>(first * static_cast<int64_t>(kFractalBytes)), kFractalBytes, p.repeatTimes, int64_t{p.srcStride} * kFractalBytes);
+    touch(instr, src_space, Mode::read, src_address + static_cast<uint64_t>(first * static_cast<int64_t>(kFractalBytes)), kFractalBytes,
+          p.repeatTimes, int64_t{p.srcStride} * kFractalBytes);
     touch(instr, dst.space(), Mode::write, dst.address(), kFractalBytes, p.repeatTimes, int64_t{1 + p.dstGap} * kFractalBytes);
     if (!self->execute) return;
     for (uint32_t r = 0; r < p.repeatTimes; ++r) {
         const auto* from = reinterpret_cast<const uint8_t*>(src_host) + (p.startIndex + step * r) * static_cast<int64_t>(kFractalBytes);
         uint8_t* to = dst.host() + uint64_t{r} * (1 + p.dstGap) * kFractalBytes;
-        if (!p.ifTranspose) std::memcpy(to, from, kFractalBytes);
-        else transpose_16x16(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from));
+        if (!p.ifTranspose)
+            std::memcpy(to, from, kFractalBytes);
+        else
+            transpose_16x16(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from));
     }
 }
 
@@ -161,11 +191,12 @@ struct FeatureMap {
     uint32_t h, w, pad_left, pad_right, pad_top, pad_bottom;
     static FeatureMap load() {
         const uint64_t v = self->registers[kRegFmatrix];
-        return {static_cast<uint32_t>(v & 0xffff), static_cast<uint32_t>(v >> 16 & 0xffff), static_cast<uint32_t>(v >> 32 & 0xff),
-                static_cast<uint32_t>(v >> 40 & 0xff), static_cast<uint32_t>(v >> 48 & 0xff), static_cast<uint32_t>(v >> 56 & 0xff)};
+        return {static_cast<uint32_t>(v & 0xffff),     static_cast<uint32_t>(v >> 16 & 0xffff), static_cast<uint32_t>(v >> 32 & 0xff),
+                static_cast<uint32_t>(v >> 40 & 0xff), static_cast<uint32_t>(v >> 48 & 0xff),   static_cast<uint32_t>(v >> 56 & 0xff)};
     }
     static void store(uint32_t h, uint32_t w, const uint8_t* pad) {
-        self->registers[kRegFmatrix] = h | uint64_t{w} << 16 | uint64_t{pad[0]} << 32 | uint64_t{pad[1]} << 40 | uint64_t{pad[2]} << 48 | uint64_t{pad[3]} << 56;
+        self->registers[kRegFmatrix] =
+            h | uint64_t{w} << 16 | uint64_t{pad[0]} << 32 | uint64_t{pad[1]} << 40 | uint64_t{pad[2]} << 48 | uint64_t{pad[3]} << 56;
     }
 };
 
@@ -212,7 +243,8 @@ template <typename T>
 bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, const LoadExtent& e, bool to_b, bool turned) {
     constexpr uint32_t c0 = kK0<T>;
     const uint32_t rows = map.map.h * map.map.w;
-    if (map.filter_w != 1 || map.filter_h != 1 || map.stride_w != 1 || map.stride_h != 1 || e.repeats() || e.k_start % c0 != 0 || (map.map.pad_left | map.map.pad_right | map.map.pad_top | map.map.pad_bottom) != 0)
+    if (map.filter_w != 1 || map.filter_h != 1 || map.stride_w != 1 || map.stride_h != 1 || e.repeats() || e.k_start % c0 != 0 ||
+        (map.map.pad_left | map.map.pad_right | map.map.pad_top | map.map.pad_bottom) != 0)
         return false;
     if (turned && sizeof(T) != 2) return false;
     const uint32_t mf = ceil_div(e.m, 16), kf = ceil_div(e.k, c0);
@@ -226,8 +258,11 @@ bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, co
                 std::memcpy(fractal, source, present * 32);
                 source = fractal;
             }
-            if (!turned) std::memcpy(to + (uint64_t{i} * kf + j) * kFractalBytes, source, kFractalBytes);
-            else transpose_16x16(reinterpret_cast<uint16_t*>(to + (to_b ? uint64_t{i} * kf + j : uint64_t{j} * mf + i) * kFractalBytes), reinterpret_cast<const uint16_t*>(source));
+            if (!turned)
+                std::memcpy(to + (uint64_t{i} * kf + j) * kFractalBytes, source, kFractalBytes);
+            else
+                transpose_16x16(reinterpret_cast<uint16_t*>(to + (to_b ? uint64_t{i} * kf + j : uint64_t{j} * mf + i) * kFractalBytes),
+                                reinterpret_cast<const uint16_t*>(source));
         }
     return true;
 }
@@ -235,27 +270,33 @@ bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, co
 template <typename T>
 void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const Im2col& map, const LoadExtent& e, Site site) {
     const Op& op = dst.space() == Space::l0b ? kOpLoad3dB : kOpLoad3dA;
-    if (self->type == CoreType::aiv || map.map.h == 0 || map.map.w == 0 || map.channels == 0 || e.k == 0 || e.m == 0 || map.filter_w == 0 || map.filter_h == 0) return;
+    if (self->type == CoreType::aiv || map.map.h == 0 || map.map.w == 0 || map.channels == 0 || e.k == 0 || e.m == 0 || map.filter_w == 0 ||
+        map.filter_h == 0)
+        return;
     if (!require_l0(op, dst.space(), site)) return;
     constexpr uint32_t c0 = kK0<T>;
     const bool to_b = dst.space() == Space::l0b, turned = to_b || e.transpose;
     // Rows and columns of the matrix in L0: im2col as it is for L0A, turned round for L0B and transposed loads.
     const uint32_t rows = to_b ? e.m : (turned ? e.k : e.m), columns = to_b ? e.k : (turned ? e.m : e.k);
-    const uint32_t row_fractals = to_b ? ceil_div(rows, c0) : ceil_div(rows, 16), column_fractals = to_b ? ceil_div(columns, 16) : ceil_div(columns, c0);
+    const uint32_t row_fractals = to_b ? ceil_div(rows, c0) : ceil_div(rows, 16),
+                   column_fractals = to_b ? ceil_div(columns, 16) : ceil_div(columns, c0);
     const uint64_t bytes = uint64_t{row_fractals} * column_fractals * kFractalBytes;
     const uint64_t source_bytes = bytes_of<T>(uint64_t{ceil_div(map.channels, c0)} * map.map.h * map.map.w * c0);
     if (!(require_operand(op, "dst", dst, bytes, 512, site) & require_operand(op, "src", src, 0, 32, site))) return;
     if (uint64_t{src.address()} + source_bytes > self->bytes[static_cast<int>(Space::l1)]) {
-        report("on-chip-out-of-bounds", site, &op, "LoadData: a feature map of %ux%u with %u channels needs %llu bytes of L1 from %u on", map.map.h, map.map.w, map.channels,
-               static_cast<unsigned long long>(source_bytes), src.address());
+        report("on-chip-out-of-bounds", site, &op, "LoadData: a feature map of %ux%u with %u channels needs %llu bytes of L1 from %u on",
+               map.map.h, map.map.w, map.channels, static_cast<unsigned long long>(source_bytes), src.address());
         return;
     }
-    Instr& instr = record(op, site, row_fractals * column_fractals, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(turned) << 9);
+    Instr& instr =
+        record(op, site, row_fractals * column_fractals, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(turned) << 9);
     // What is read: the whole map for a general filter; for 1x1 filters (plain matrices) the rows and channel blocks asked for.
     if (map.filter_w == 1 && map.filter_h == 1 && map.stride_w == 1 && map.stride_h == 1 && e.k % c0 == 0 && !e.repeats()) {
         const uint32_t present = map.map.h * map.map.w > e.m_start ? map.map.h * map.map.w - e.m_start : 0;
         const uint32_t m = e.m < present ? e.m : present;
-        if (m > 0) touch(instr, Space::l1, Mode::read, src.address() + (uint64_t{e.k_start / c0} * map.map.h * map.map.w + e.m_start) * 32, uint64_t{m} * 32, e.k / c0, int64_t{map.map.h} * map.map.w * 32);
+        if (m > 0)
+            touch(instr, Space::l1, Mode::read, src.address() + (uint64_t{e.k_start / c0} * map.map.h * map.map.w + e.m_start) * 32,
+                  uint64_t{m} * 32, e.k / c0, int64_t{map.map.h} * map.map.w * 32);
     } else {
         touch(instr, Space::l1, Mode::read, src.address(), source_bytes, 1, 0, false, true);
     }
@@ -277,8 +318,10 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
                                         : (uint64_t{r / 16} * column_fractals + c / c0) * 16 * c0 + r % 16 * c0 + c % c0;
             const uint32_t m = e.row(to_b ? r : (turned ? c : r)), k = e.column(to_b ? c : (turned ? r : c));
             const int64_t at = k < channels ? map.source(m, k, c0) : -1;
-            if (at >= 0) copy_element<T>(to, index, from, static_cast<uint64_t>(at));
-            else copy_element<T>(to, index, reinterpret_cast<const uint8_t*>(&pad), 0);
+            if (at >= 0)
+                copy_element<T>(to, index, from, static_cast<uint64_t>(at));
+            else
+                copy_element<T>(to, index, reinterpret_cast<const uint8_t*>(&pad), 0);
         }
 }
 
@@ -287,7 +330,8 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
 namespace AscendC {
 
 //: LoadData | load fractals (2D), im2col (3D) or from GM into L1/L0 | half bfloat16_t float int8_t uint8_t int32_t int4b_t | A2 A3 310P | LoadData_2D, LoadData_3D
-template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& p, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& p, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     const Op& op = dst.space() == Space::l0b ? kOpLoadDataB : kOpLoadDataA;
     if (self->type == CoreType::aiv || p.repeatTimes == 0 || !require_l0(op, dst.space(), site)) return;
@@ -297,20 +341,26 @@ template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor
     }
     const int64_t start = p.startIndex, step = p.addrMode != 0 ? -int64_t{p.srcStride} : p.srcStride;
     const FractalRange range = fractal_range(start, p.repeatTimes, step, 1);
-    if (range.first < 0 || !require_operand(op, "src", src, (static_cast<uint64_t>(range.first) + range.count) * kFractalBytes, 32, site)) return;
+    if (range.first < 0 || !require_operand(op, "src", src, (static_cast<uint64_t>(range.first) + range.count) * kFractalBytes, 32, site))
+        return;
     load_2d<T>(op, dst, src.host(), src.address(), Space::l1, p, site);
 }
-template <typename T> void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& p, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& p,
+              toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (self->type == CoreType::aiv || p.repeatTimes == 0) return;
     const int64_t start = p.startIndex, step = p.addrMode != 0 ? -int64_t{p.srcStride} : p.srcStride;
     const FractalRange range = fractal_range(start, p.repeatTimes, step, 1);
     const auto* base = reinterpret_cast<const uint8_t*>(src.pointer());
-    if (gm_address(base + range.first * static_cast<int64_t>(kFractalBytes), range.count * kFractalBytes, kOpLoadDataGm, site, false) == 0) return;
+    if (gm_address(base + range.first * static_cast<int64_t>(kFractalBytes), range.count * kFractalBytes, kOpLoadDataGm, site, false) == 0)
+        return;
     load_2d<T>(kOpLoadDataGm, dst, base, gm_address(base, 1, kOpLoadDataGm, site, false), Space::gm, p, site);
 }
 
-template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParamsV2& p, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParamsV2& p,
+              toprope::Site site = toprope::Site::here()) {
     // The V2 form walks K outside and M inside; each K step is one run of fractals.
     for (uint32_t k = 0; k < p.kStep; ++k) {
         LoadData2DParams run;
@@ -323,11 +373,21 @@ template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor
 }
 
 template <typename T, const IsResetLoad3dConfig& defaultConfig = IS_RESER_LOAD3D_DEFAULT_CONFIG>
-void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p, toprope::Site site = toprope::Site::here()) {
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
+              toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if constexpr (defaultConfig.isSetFMatrix) FeatureMap::store(p.l1H, p.l1W, p.padList);
     if constexpr (defaultConfig.isSetPadding) std::memcpy(&self->registers[kRegLoadPadValue], &p.padValue, sizeof(T));
-    Im2col map{FeatureMap::load(), p.channelSize, p.strideW, p.strideH, p.filterW + (p.filterSizeW ? 256u : 0u), p.filterH + (p.filterSizeH ? 256u : 0u), p.dilationFilterW, p.dilationFilterH, 0, 0};
+    Im2col map{FeatureMap::load(),
+               p.channelSize,
+               p.strideW,
+               p.strideH,
+               p.filterW + (p.filterSizeW ? 256u : 0u),
+               p.filterH + (p.filterSizeH ? 256u : 0u),
+               p.dilationFilterW,
+               p.dilationFilterH,
+               0,
+               0};
     const auto outputs = [](uint32_t size, uint32_t pads, uint32_t filter, uint32_t dilation, uint32_t stride) {
         const uint32_t reach = dilation * (filter - 1) + 1;
         return size + pads < reach || stride == 0 ? 1u : (size + pads - reach) / stride + 1;
@@ -348,7 +408,9 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     }
     load_3d(dst, src, map, extent, site);
 }
-template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2Pro& p, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2Pro& p,
+              toprope::Site site = toprope::Site::here()) {
     LoadData3DParamsV2<T> full;
     full.channelSize = p.channelSize;
     full.enTranspose = p.enTranspose;
@@ -370,7 +432,8 @@ template <typename T> void LoadData(const LocalTensor<T>& dst, const LocalTensor
 
 //: LoadDataWithTranspose | load and transpose squares of fractals from L1 into L0A or L0B | half bfloat16_t float int32_t uint32_t int8_t uint8_t int4b_t | A2 A3 | LoadDataWithTranspose
 template <typename T>
-void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2dTransposeParams& p, toprope::Site site = toprope::Site::here()) {
+void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2dTransposeParams& p,
+                           toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     using S = Square<T>;
     const Op& op = dst.space() == Space::l0b ? kOpTransposeB : kOpTransposeA;
@@ -380,12 +443,16 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     constexpr uint64_t kSquare = uint64_t{S::kFractals} * kFractalBytes;
     const uint64_t inner = uint64_t{S::kFractals - 1} * (1 + p.dstFracGap) + 1;
     const uint64_t span = (uint64_t{p.repeatTimes - 1u} * (1 + p.dstGap) + inner) * kFractalBytes;
-    if (range.first < 0 || !(require_operand(op, "src", src, (static_cast<uint64_t>(range.first) + range.count) * kSquare, 32, site) & require_operand(op, "dst", dst, span, 512, site))) return;
+    if (range.first < 0 || !(require_operand(op, "src", src, (static_cast<uint64_t>(range.first) + range.count) * kSquare, 32, site) &
+                             require_operand(op, "dst", dst, span, 512, site)))
+        return;
     Instr& instr = record(op, site, p.repeatTimes * S::kFractals, static_cast<uint32_t>(dtype_of<T>) | 1u << 9);
-    touch(instr, Space::l1, Mode::read, src.address() + static_cast<uint64_t>(range.first) * kSquare, kSquare, p.repeatTimes, int64_t{p.srcStride} * static_cast<int64_t>(kSquare));
+    touch(instr, Space::l1, Mode::read, src.address() + static_cast<uint64_t>(range.first) * kSquare, kSquare, p.repeatTimes,
+          int64_t{p.srcStride} * static_cast<int64_t>(kSquare));
     const bool outer = S::kFractals > 1 && p.repeatTimes > 1;
     const int64_t between = int64_t{1 + p.dstGap} * kFractalBytes;
-    touch(instr, dst.space(), Mode::write, dst.address(), kFractalBytes, S::kFractals > 1 ? S::kFractals : p.repeatTimes, S::kFractals > 1 ? int64_t{1 + p.dstFracGap} * kFractalBytes : between, outer);
+    touch(instr, dst.space(), Mode::write, dst.address(), kFractalBytes, S::kFractals > 1 ? S::kFractals : p.repeatTimes,
+          S::kFractals > 1 ? int64_t{1 + p.dstFracGap} * kFractalBytes : between, outer);
     if (outer) touch(instr, dst.space(), Mode::write, 0, 0, p.repeatTimes, between);
     if (!self->execute) return;
     for (uint32_t r = 0; r < p.repeatTimes; ++r) {
@@ -399,7 +466,8 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 }
 
 //: Fill, InitConstValue | set L1, L0A or L0B blocks to one value | half bfloat16_t int16_t uint16_t float int32_t uint32_t | A2 A3 310P | Fill
-template <typename T> void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::Site site = toprope::Site::here()) {
+template <typename T>
+void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     const bool l1 = dst.space() == Space::l1;
     const Op& op = l1 ? kOpFillL1 : kOpFillL0;
@@ -415,13 +483,20 @@ template <typename T> void Fill(const LocalTensor<T>& dst, const InitConstValueP
         for (uint64_t i = 0; i < uint64_t{blocks} * unit / sizeof(T); ++i) to[i] = p.initValue;
     }
 }
-template <typename T> void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::Site site = toprope::Site::here()) { Fill(dst, p, site); }
+template <typename T>
+void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::Site site = toprope::Site::here()) {
+    Fill(dst, p, site);
+}
 
 //: SetFmatrix, SetLoadDataPaddingValue, SetLoadDataBoundary, SetLoadDataRepeat | registers of the 3D load: feature map, padding, repeat | - | A2 A3 310P | SetFmatrix
-inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], const FmatrixMode& fmatrixMode, toprope::Site = toprope::Site::here()) {
+inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], const FmatrixMode& fmatrixMode,
+                       toprope::Site = toprope::Site::here()) {
     if (fmatrixMode == FmatrixMode::FMATRIX_LEFT) toprope::FeatureMap::store(l1H, l1W, padList);
 }
-template <typename T> void SetLoadDataPaddingValue(const T padValue) { std::memcpy(&toprope::self->registers[toprope::kRegLoadPadValue], &padValue, sizeof(T)); }
+template <typename T>
+void SetLoadDataPaddingValue(const T padValue) {
+    std::memcpy(&toprope::self->registers[toprope::kRegLoadPadValue], &padValue, sizeof(T));
+}
 inline void SetLoadDataBoundary(uint32_t) {}
 inline void SetLoadDataRepeat(const LoadDataRepeatParam& p) {
     toprope::LoadRepeat{p.repeatTime, p.repeatStride, p.repeatMode == 1}.store();

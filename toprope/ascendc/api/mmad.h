@@ -29,10 +29,13 @@ inline constexpr uint16_t kCubeLimit = 4095;
 // Flags in the arg column of an Mmad, from bit 8: starts a new sum, takes the bias table, unit flag on, float operands rounded to HF32.
 inline constexpr uint32_t kMmadInit = 1u << 8, kMmadBias = 1u << 9, kMmadUnitFlag = 1u << 10, kMmadHf32 = 1u << 11;
 
-template <typename T, typename U, typename S> constexpr bool mmad_types() {
+template <typename T, typename U, typename S>
+constexpr bool mmad_types() {
     using AscendC::int4b_t;
     if constexpr (std::is_same_v<T, float>) return std::is_same_v<U, S> && is_one_of<U, half, bfloat16_t, float>;
-    if constexpr (std::is_same_v<T, int32_t>) return (std::is_same_v<U, S> && is_one_of<U, int8_t, int4b_t>) || (__NPU_ARCH__ != 2201 && is_one_of<U, uint8_t, int8_t> && is_one_of<S, uint8_t, int8_t>);
+    if constexpr (std::is_same_v<T, int32_t>)
+        return (std::is_same_v<U, S> && is_one_of<U, int8_t, int4b_t>) ||
+               (__NPU_ARCH__ != 2201 && is_one_of<U, uint8_t, int8_t> && is_one_of<S, uint8_t, int8_t>);
     return __NPU_ARCH__ != 2201 && is_one_of<T, half> && std::is_same_v<U, half> && std::is_same_v<S, half>;
 }
 
@@ -40,7 +43,8 @@ template <typename T, typename U, typename S> constexpr bool mmad_types() {
 struct MmadShape {
     uint32_t m, k, n, mf, kf, nf, k0;
     bool gemv;
-    template <typename U> static MmadShape of(const AscendC::MmadParams& p) {
+    template <typename U>
+    static MmadShape of(const AscendC::MmadParams& p) {
         MmadShape s{p.m, p.k, p.n, ceil_div(p.m, 16), ceil_div(p.k, kK0<U>), ceil_div(p.n, 16), kK0<U>, p.m == 1};
         if (p.kDirectionAlign && s.k0 == 8) s.kf = ceil_div(p.k, 16) * 2;
         return s;
@@ -60,7 +64,8 @@ inline float to_hf32(float value, bool ties_to_zero) {
     const uint32_t half = ties_to_zero ? 0x7ffu : 0x7ffu + (bits >> 12 & 1);
     return bits_float((bits + half) & 0xfffff000u);
 }
-template <typename Acc, typename T> void round_operand(Acc* values, size_t count) {
+template <typename Acc, typename T>
+void round_operand(Acc* values, size_t count) {
     if constexpr (std::is_same_v<T, float>) {
         if (!rounds_to_hf32()) return;
         const bool ties_to_zero = (self->registers[kRegCubeModes] & 2) != 0;
@@ -70,7 +75,8 @@ template <typename Acc, typename T> void round_operand(Acc* values, size_t count
 
 // A as floats (or int32), fractal by fractal. With one row the hardware reads A as a plain vector (GEMV): it is row 0 of each fractal.
 // Rows beyond m hold whatever L0A holds; they only reach rows of C that nobody may read.
-template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
+template <typename Acc, typename U>
+const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
     const uint32_t fractal = 16 * s.k0;
     auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * s.kf * fractal));
     if (!s.gemv) {
@@ -85,7 +91,8 @@ template <typename Acc, typename U> const Acc* mmad_left(const uint8_t* a, const
 }
 
 // B as floats (or int32): [nf][kf*k0][16].
-template <typename Acc, typename S> const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
+template <typename Acc, typename S>
+const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
     const uint32_t fractal = 16 * s.k0;
     auto* out = reinterpret_cast<Acc*>(cube_scratch(1, size_t{s.nf} * s.kf * fractal));
     Acc columns[16 * 64];
@@ -93,7 +100,8 @@ template <typename Acc, typename S> const Acc* mmad_right(const uint8_t* b, cons
         for (uint32_t j = 0; j < s.nf; ++j) {
             cube_elements<Acc, S>(columns, b, (uint64_t{f} * s.nf + j) * fractal, fractal);
             Acc* to = out + (size_t{j} * s.kf + f) * fractal;
-            if constexpr (kK0<S> == 16 && std::is_same_v<Acc, float>) transpose_16x16(to, columns);
+            if constexpr (kK0<S> == 16 && std::is_same_v<Acc, float>)
+                transpose_16x16(to, columns);
             else
                 for (uint32_t i = 0; i < s.k0; ++i)
                     for (uint32_t c = 0; c < 16; ++c) to[i * 16 + c] = columns[c * s.k0 + i];
@@ -126,20 +134,23 @@ inline void require_pipe_barrier(const AscendC::MmadParams& p, uint32_t sum_addr
         bool ordered = false;
         for (uint64_t i = (last >> 24) + 1; i < self->instrs.size && !ordered; ++i) {
             const Instr& between = self->instrs.data[i];
-            ordered = between.op == kPipeBarrier.id && (between.pipe == static_cast<uint8_t>(Pipe::m) || between.pipe == static_cast<uint8_t>(Pipe::all));
+            ordered = between.op == kPipeBarrier.id &&
+                      (between.pipe == static_cast<uint8_t>(Pipe::m) || between.pipe == static_cast<uint8_t>(Pipe::all));
         }
         if (!ordered)
-            warn("mmad-needs-barrier", site, &kOpMmad, "Mmad adds %ux%u to the sum of the Mmad before without PipeBarrier<PIPE_M> between them: (m/16)*(n/16) = %u is below %u", p.m, p.n,
-                 p.m / 16 * (p.n / 16), kSelfOrderedBlocks);
+            warn("mmad-needs-barrier", site, &kOpMmad,
+                 "Mmad adds %ux%u to the sum of the Mmad before without PipeBarrier<PIPE_M> between them: (m/16)*(n/16) = %u is below %u",
+                 p.m, p.n, p.m / 16 * (p.n / 16), kSelfOrderedBlocks);
     }
     last = small_product(p) ? (sum_address + 1u) | self->instrs.size << 24 : 0;
 }
 
 template <typename T, typename U, typename S>
-void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter, const AscendC::LocalTensor<T>* bias,
-          const AscendC::MmadParams& p, Site site) {
+void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter,
+          const AscendC::LocalTensor<T>* bias, const AscendC::MmadParams& p, Site site) {
     using AscendC::TPosition;
-    static_assert(mmad_types<T, U, S>(), "Mmad: this chip does not multiply these element types into this result type (see `toprope api Mmad`)");
+    static_assert(mmad_types<T, U, S>(),
+                  "Mmad: this chip does not multiply these element types into this result type (see `toprope api Mmad`)");
     if (self->type == CoreType::aiv || p.m == 0 || p.n == 0 || p.k == 0) return;
     if (p.m > kCubeLimit || p.n > kCubeLimit || p.k > kCubeLimit) {
         report("mmad-size-limit", site, &kOpMmad, "Mmad: m=%u n=%u k=%u, each may be at most %u", p.m, p.n, p.k, kCubeLimit);
@@ -151,12 +162,17 @@ void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm,
     const bool from_table = bias != nullptr || (!p.cmatrixInitVal && p.cmatrixSource);
     const bool accumulate = !from_table && !(p.cmatrixInitVal && !p.isBias);
     if (dst.space() != Space::l0c || fm.space() != Space::l0a || filter.space() != Space::l0b) {
-        report("wrong-position", site, &kOpMmad, "Mmad: dst is in %s, fm in %s, filter in %s; they must be in L0C, L0A, L0B", kSpaceNames[static_cast<int>(dst.space())],
-               kSpaceNames[static_cast<int>(fm.space())], kSpaceNames[static_cast<int>(filter.space())]);
+        report("wrong-position", site, &kOpMmad, "Mmad: dst is in %s, fm in %s, filter in %s; they must be in L0C, L0A, L0B",
+               kSpaceNames[static_cast<int>(dst.space())], kSpaceNames[static_cast<int>(fm.space())],
+               kSpaceNames[static_cast<int>(filter.space())]);
         return;
     }
-    if (!(require_operand(kOpMmad, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmad, "fm", fm, a_bytes, 512, site) & require_operand(kOpMmad, "filter", filter, b_bytes, 512, site))) return;
-    if (bias != nullptr && bias->space() == Space::bias && !require_operand(kOpMmad, "bias", *bias, uint64_t{s.nf} * 16 * sizeof(T), 64, site)) return;
+    if (!(require_operand(kOpMmad, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmad, "fm", fm, a_bytes, 512, site) &
+          require_operand(kOpMmad, "filter", filter, b_bytes, 512, site)))
+        return;
+    if (bias != nullptr && bias->space() == Space::bias &&
+        !require_operand(kOpMmad, "bias", *bias, uint64_t{s.nf} * 16 * sizeof(T), 64, site))
+        return;
     const uint32_t flags = (accumulate ? 0 : kMmadInit) | (from_table ? kMmadBias : 0) | (p.unitFlag != 0 ? kMmadUnitFlag : 0) |
                            (std::is_same_v<U, float> && rounds_to_hf32() ? kMmadHf32 : 0);
     require_pipe_barrier(p, dst.address(), accumulate, site);
@@ -173,7 +189,8 @@ void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm,
         mmad_run<U, S, float>(wide, fm.host(), filter.host(), nullptr, s, accumulate);
         float_to_half_n(reinterpret_cast<uint16_t*>(dst.host()), wide, count);
     } else {
-        const T* table = bias != nullptr ? reinterpret_cast<const T*>(bias->host()) : (from_table ? reinterpret_cast<const T*>(self->memory[static_cast<int>(Space::bias)]) : nullptr);
+        const T* table = bias != nullptr ? reinterpret_cast<const T*>(bias->host())
+                                         : (from_table ? reinterpret_cast<const T*>(self->memory[static_cast<int>(Space::bias)]) : nullptr);
         mmad_run<U, S, T>(reinterpret_cast<T*>(dst.host()), fm.host(), filter.host(), table, s, accumulate);
     }
 }
@@ -184,12 +201,13 @@ namespace AscendC {
 
 //: Mmad | dst (+)= fm x filter (+ bias) on the cube | half bfloat16_t float int8_t int4b_t | A2 A3 310P | Mmad
 template <typename T, typename U, typename S>
-void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const MmadParams& mmadParams, toprope::Site site = toprope::Site::here()) {
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const MmadParams& mmadParams,
+          toprope::Site site = toprope::Site::here()) {
     toprope::mmad<T, U, S>(dst, fm, filter, nullptr, mmadParams, site);
 }
 template <typename T, typename U, typename S, typename V>
-void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<V>& bias, const MmadParams& mmadParams,
-          toprope::Site site = toprope::Site::here()) {
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<V>& bias,
+          const MmadParams& mmadParams, toprope::Site site = toprope::Site::here()) {
     static_assert(std::is_same_v<T, V>, "Mmad: the bias has the element type of the result");
     toprope::mmad<T, U, S>(dst, fm, filter, &bias, mmadParams, site);
 }

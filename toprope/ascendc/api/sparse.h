@@ -31,12 +31,14 @@ void LoadDataWithSparse(const LocalTensor<T>& dst, const LocalTensor<T>& src, co
     static_assert(std::is_same_v<T, int8_t> && std::is_same_v<U, uint8_t>, "LoadDataWithSparse works on int8_t with an index of uint8_t");
     if (self->type == CoreType::aiv || p.repeatTimes == 0) return;
     if (dst.space() != Space::l0b) {
-        report("wrong-position", site, &kOpLoadSparse, "LoadDataWithSparse: dst is in %s; it must be in L0B (B2)", kSpaceNames[static_cast<int>(dst.space())]);
+        report("wrong-position", site, &kOpLoadSparse, "LoadDataWithSparse: dst is in %s; it must be in L0B (B2)",
+               kSpaceNames[static_cast<int>(dst.space())]);
         return;
     }
     const uint64_t bytes = uint64_t{p.repeatTimes} * kFractalBytes, from = uint64_t{p.startIndex} * kFractalBytes,
                    index_bytes = uint64_t{p.repeatTimes} * kIndexFractalBytes, index_from = uint64_t{p.startIndex} * kIndexFractalBytes;
-    if (!(require_operand(kOpLoadSparse, "dst", dst, bytes, 512, site) & require_operand(kOpLoadSparse, "src", src, from + bytes, 32, site) &
+    if (!(require_operand(kOpLoadSparse, "dst", dst, bytes, 512, site) &
+          require_operand(kOpLoadSparse, "src", src, from + bytes, 32, site) &
           require_operand(kOpLoadSparse, "idx", idx, index_from + index_bytes, 32, site)))
         return;
     Instr& instr = record(kOpLoadSparse, site, p.repeatTimes, static_cast<uint32_t>(dtype_of<T>));
@@ -56,8 +58,10 @@ void MmadWithSparse(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const L
     static_assert(std::is_same_v<T, int32_t> && std::is_same_v<U, int8_t>, "MmadWithSparse multiplies int8_t into int32_t");
     if (self->type == CoreType::aiv || p.m == 0 || p.n == 0 || p.k == 0) return;
     constexpr uint32_t k0 = kK0<int8_t>;
-    const uint32_t mf = ceil_div(p.m, 16), nf = ceil_div(p.n, 16), dense = ceil_div(p.k, 2), kf = ceil_div(dense, k0), wide = ceil_div(p.k, k0);
-    const uint64_t a_bytes = uint64_t{mf} * wide * kFractalBytes, b_bytes = uint64_t{kf} * nf * kFractalBytes, c_bytes = uint64_t{mf} * nf * 1024;
+    const uint32_t mf = ceil_div(p.m, 16), nf = ceil_div(p.n, 16), dense = ceil_div(p.k, 2), kf = ceil_div(dense, k0),
+                   wide = ceil_div(p.k, k0);
+    const uint64_t a_bytes = uint64_t{mf} * wide * kFractalBytes, b_bytes = uint64_t{kf} * nf * kFractalBytes,
+                   c_bytes = uint64_t{mf} * nf * 1024;
     if (!(require_operand(kOpMmadSparse, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmadSparse, "fm", fm, a_bytes, 512, site) &
           require_operand(kOpMmadSparse, "filter", filter, b_bytes, 512, site)))
         return;
@@ -95,13 +99,15 @@ namespace AscendC {
 
 //: BroadCastVecToMM | copy a vector from UB into L0C, every 16 elements sixteen times | half int32_t float | 310P | BroadCastVecToMM(ISASI)
 template <typename T, typename U>
-void BroadCastVecToMM(const LocalTensor<T>& dst, const LocalTensor<U>& src, const int32_t blockCount, const uint8_t blockLen, const uint8_t srcGap,
-                      const uint8_t dstGap, toprope::Site site = toprope::Site::here()) {
+void BroadCastVecToMM(const LocalTensor<T>& dst, const LocalTensor<U>& src, const int32_t blockCount, const uint8_t blockLen,
+                      const uint8_t srcGap, const uint8_t dstGap, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
-    static_assert(std::is_same_v<T, U> && is_one_of<T, half, int32_t, float>, "BroadCastVecToMM: half, int32_t or float, the same on both sides");
+    static_assert(std::is_same_v<T, U> && is_one_of<T, half, int32_t, float>,
+                  "BroadCastVecToMM: half, int32_t or float, the same on both sides");
     if (blockCount <= 0 || blockLen == 0) return;
     const auto count = static_cast<uint64_t>(blockCount);
-    const uint64_t row = 16 * sizeof(T), src_step = blockLen * row + uint64_t{srcGap} * 32, dst_step = (uint64_t{blockLen} + dstGap) * 256 * sizeof(T);
+    const uint64_t row = 16 * sizeof(T), src_step = blockLen * row + uint64_t{srcGap} * 32,
+                   dst_step = (uint64_t{blockLen} + dstGap) * 256 * sizeof(T);
     if (!(require_operand(kOpBroadcastMm, "dst", dst, (count - 1) * dst_step + blockLen * 256 * sizeof(T), 1024, site) &
           require_operand(kOpBroadcastMm, "src", src, (count - 1) * src_step + blockLen * row, 32, site)))
         return;

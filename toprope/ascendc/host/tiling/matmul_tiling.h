@@ -13,8 +13,22 @@ namespace matmul_tiling {
 enum class TPosition : int32_t { GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, MAX };
 enum class CubeFormat : int32_t { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class DataType : int32_t {
-    DT_FLOAT = 0, DT_FLOAT16 = 1, DT_INT8 = 2, DT_INT32 = 3, DT_UINT8 = 4, DT_INT16 = 6, DT_UINT16 = 7, DT_UINT32 = 8, DT_INT64 = 9,
-    DT_UINT64 = 10, DT_DOUBLE = 11, DT_BOOL = 12, DT_BF16 = 27, DT_BFLOAT16 = 27, DT_INT4 = 29, DT_UNDEFINED = 28
+    DT_FLOAT = 0,
+    DT_FLOAT16 = 1,
+    DT_INT8 = 2,
+    DT_INT32 = 3,
+    DT_UINT8 = 4,
+    DT_INT16 = 6,
+    DT_UINT16 = 7,
+    DT_UINT32 = 8,
+    DT_INT64 = 9,
+    DT_UINT64 = 10,
+    DT_DOUBLE = 11,
+    DT_BOOL = 12,
+    DT_BF16 = 27,
+    DT_BFLOAT16 = 27,
+    DT_INT4 = 29,
+    DT_UNDEFINED = 28
 };
 enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };
 enum class MatrixMadType : int32_t { NORMAL = 0, HF32 = 1 };
@@ -46,18 +60,23 @@ struct MatrixInfo {
 
 constexpr int64_t bits_of(DataType t) {
     switch (t) {
-        case DataType::DT_INT4: return 4;
+        case DataType::DT_INT4:
+            return 4;
         case DataType::DT_INT8:
         case DataType::DT_UINT8:
-        case DataType::DT_BOOL: return 8;
+        case DataType::DT_BOOL:
+            return 8;
         case DataType::DT_FLOAT16:
         case DataType::DT_BF16:
         case DataType::DT_INT16:
-        case DataType::DT_UINT16: return 16;
+        case DataType::DT_UINT16:
+            return 16;
         case DataType::DT_INT64:
         case DataType::DT_UINT64:
-        case DataType::DT_DOUBLE: return 64;
-        default: return 32;
+        case DataType::DT_DOUBLE:
+            return 64;
+        default:
+            return 32;
     }
 }
 constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -98,8 +117,10 @@ public:
     Cut best(int64_t m, int64_t n, int64_t k) const {
         Cut best;
         const int64_t m_end = round_up(m, m_unit()), n_end = round_up(n, n_unit());
-        for (int64_t bm = first(limits_.fix_m, limits_.least_m, m_unit()); bm <= last(limits_.fix_m, limits_.most_m, m_end); bm = next(bm, m_unit(), limits_.fix_m))
-            for (int64_t bn = first(limits_.fix_n, limits_.least_n, n_unit()); bn <= last(limits_.fix_n, limits_.most_n, n_end); bn = next(bn, n_unit(), limits_.fix_n)) {
+        for (int64_t bm = first(limits_.fix_m, limits_.least_m, m_unit()); bm <= last(limits_.fix_m, limits_.most_m, m_end);
+             bm = next(bm, m_unit(), limits_.fix_m))
+            for (int64_t bn = first(limits_.fix_n, limits_.least_n, n_unit()); bn <= last(limits_.fix_n, limits_.most_n, n_end);
+                 bn = next(bn, n_unit(), limits_.fix_n)) {
                 const Cut cut = fill(m, n, k, bm, bn);
                 if (cut.valid() && cut.cycles < best.cycles) best = cut;
             }
@@ -107,7 +128,9 @@ public:
     }
 
 private:
-    static int64_t first(int64_t fixed, int64_t least, int64_t unit) { return fixed > 0 ? fixed : (least > 0 ? round_up(least, unit) : unit); }
+    static int64_t first(int64_t fixed, int64_t least, int64_t unit) {
+        return fixed > 0 ? fixed : (least > 0 ? round_up(least, unit) : unit);
+    }
     static int64_t last(int64_t fixed, int64_t most, int64_t end) {
         if (fixed > 0) return fixed;
         const int64_t limit = smaller(end, 512);
@@ -184,13 +207,18 @@ private:
         const int64_t blocks_m = pieces(m, c.base_m), blocks_n = pieces(n, c.base_n), steps = pieces(k, c.base_k);
         const double cube_rate = bits_ == 32 ? 2.0 : 1.0;
         const double mmads = static_cast<double>(blocks_m * blocks_n * steps);
-        const double cube = static_cast<double>(pieces(m, 16) * pieces(n, 16) * pieces(k, k0_)) * cube_rate + mmads * (c.db_a == 2 && c.db_b == 2 ? 9.0 : 70.0);
-        const double l0 = static_cast<double>(bytes(m * k)) * static_cast<double>(blocks_n) / 256.0 + static_cast<double>(bytes(k * n)) * static_cast<double>(blocks_m) / 128.0 + mmads * 28.0 * 2.0;
+        const double cube = static_cast<double>(pieces(m, 16) * pieces(n, 16) * pieces(k, k0_)) * cube_rate +
+                            mmads * (c.db_a == 2 && c.db_b == 2 ? 9.0 : 70.0);
+        const double l0 = static_cast<double>(bytes(m * k)) * static_cast<double>(blocks_n) / 256.0 +
+                          static_cast<double>(bytes(k * n)) * static_cast<double>(blocks_m) / 128.0 + mmads * 28.0 * 2.0;
         // A column of blocks keeps its B if all of K is in L1.
         const double a_reads = static_cast<double>(blocks_n), b_reads = c.step_kb >= steps ? 1.0 : static_cast<double>(blocks_m);
-        const double loads = static_cast<double>(blocks_m * blocks_n) * (static_cast<double>(pieces(steps, c.step_ka)) + static_cast<double>(pieces(steps, c.step_kb)));
-        const double memory = (static_cast<double>(bytes(m * k)) * a_reads + static_cast<double>(bytes(k * n)) * b_reads) / 64.0 + loads * 21.0;
-        const double out = static_cast<double>(m * n) * 4.0 / 134.0, exposed = c.db_c == 2 ? out / static_cast<double>(blocks_m * blocks_n) : out;
+        const double loads = static_cast<double>(blocks_m * blocks_n) *
+                             (static_cast<double>(pieces(steps, c.step_ka)) + static_cast<double>(pieces(steps, c.step_kb)));
+        const double memory =
+            (static_cast<double>(bytes(m * k)) * a_reads + static_cast<double>(bytes(k * n)) * b_reads) / 64.0 + loads * 21.0;
+        const double out = static_cast<double>(m * n) * 4.0 / 134.0,
+                     exposed = c.db_c == 2 ? out / static_cast<double>(blocks_m * blocks_n) : out;
         const double slowest = cube > l0 ? (cube > memory ? cube : memory) : (l0 > memory ? l0 : memory);
         const double first_load = static_cast<double>(bytes((c.base_m * c.step_ka + c.base_n * c.step_kb) * c.base_k)) / 64.0 + 770.0;
         return slowest + exposed + first_load + (c.depth_a == 1 ? memory : 0.0);
@@ -220,8 +248,12 @@ public:
         buffers_.cores = static_cast<int64_t>(p.GetCoreNumAic());
     }
 
-    int32_t SetAType(TPosition pos, CubeFormat type, DataType dataType, bool isTrans = false) { return set(a_, pos, type, dataType, isTrans); }
-    int32_t SetBType(TPosition pos, CubeFormat type, DataType dataType, bool isTrans = false) { return set(b_, pos, type, dataType, isTrans); }
+    int32_t SetAType(TPosition pos, CubeFormat type, DataType dataType, bool isTrans = false) {
+        return set(a_, pos, type, dataType, isTrans);
+    }
+    int32_t SetBType(TPosition pos, CubeFormat type, DataType dataType, bool isTrans = false) {
+        return set(b_, pos, type, dataType, isTrans);
+    }
     int32_t SetCType(TPosition pos, CubeFormat type, DataType dataType) { return set(c_, pos, type, dataType, false); }
     int32_t SetBiasType(TPosition pos, CubeFormat type, DataType dataType) { return set(bias_type_, pos, type, dataType, false); }
     int32_t SetShape(int32_t m, int32_t n, int32_t k) {
@@ -293,11 +325,14 @@ public:
     }
     int32_t SetSparse(bool isSparseIn = false) { return isSparseIn ? -1 : 0; }
     void SetSplitK(bool) {}
-    void SetMatmulConfigParams(int32_t mmConfigTypeIn = 1, bool = false, ScheduleType = ScheduleType::INNER_PRODUCT, MatrixTraverse traverseIn = MatrixTraverse::NOSET, bool = false) {
+    void SetMatmulConfigParams(int32_t mmConfigTypeIn = 1, bool = false, ScheduleType = ScheduleType::INNER_PRODUCT,
+                               MatrixTraverse traverseIn = MatrixTraverse::NOSET, bool = false) {
         packed_ = mmConfigTypeIn == 1;
         if (traverseIn != MatrixTraverse::NOSET) traverse_ = traverseIn;
     }
-    void SetMatmulConfigParams(const MatmulConfigParams& p) { SetMatmulConfigParams(p.mmConfigType, p.enableL1CacheUB, p.scheduleType, p.traverse, p.enVecND2NZ); }
+    void SetMatmulConfigParams(const MatmulConfigParams& p) {
+        SetMatmulConfigParams(p.mmConfigType, p.enableL1CacheUB, p.scheduleType, p.traverse, p.enVecND2NZ);
+    }
     bool EnableL1BankConflictOptimise() { return false; }
     int32_t GetBaseM() const { return result_.baseM; }
     int32_t GetBaseN() const { return result_.baseN; }
@@ -333,9 +368,12 @@ protected:
         t.shareL1Size = i(buffers_.l1), t.shareL0CSize = i(buffers_.l0c), t.shareUbSize = 0;
         t.transLength = i(cut.base_m * cut.base_n * 4);
         t.batchM = batch_m_, t.batchN = batch_n_, t.singleBatchM = batch_m_, t.singleBatchN = batch_n_, t.BatchNum = batch_;
-        t.ALayoutInfoB = a_layout_[0], t.ALayoutInfoS = a_layout_[1], t.ALayoutInfoN = a_layout_[2], t.ALayoutInfoG = a_layout_[3], t.ALayoutInfoD = a_layout_[4];
-        t.BLayoutInfoB = b_layout_[0], t.BLayoutInfoS = b_layout_[1], t.BLayoutInfoN = b_layout_[2], t.BLayoutInfoG = b_layout_[3], t.BLayoutInfoD = b_layout_[4];
-        t.CLayoutInfoB = c_layout_[0], t.CLayoutInfoS1 = c_layout_[1], t.CLayoutInfoN = c_layout_[2], t.CLayoutInfoG = c_layout_[3], t.CLayoutInfoS2 = c_layout_[4];
+        t.ALayoutInfoB = a_layout_[0], t.ALayoutInfoS = a_layout_[1], t.ALayoutInfoN = a_layout_[2], t.ALayoutInfoG = a_layout_[3],
+        t.ALayoutInfoD = a_layout_[4];
+        t.BLayoutInfoB = b_layout_[0], t.BLayoutInfoS = b_layout_[1], t.BLayoutInfoN = b_layout_[2], t.BLayoutInfoG = b_layout_[3],
+        t.BLayoutInfoD = b_layout_[4];
+        t.CLayoutInfoB = c_layout_[0], t.CLayoutInfoS1 = c_layout_[1], t.CLayoutInfoN = c_layout_[2], t.CLayoutInfoG = c_layout_[3],
+        t.CLayoutInfoS2 = c_layout_[4];
         result_ = t;
         return true;
     }
@@ -376,14 +414,17 @@ private:
         t.set_singleCoreM(r.singleCoreM), t.set_singleCoreN(r.singleCoreN), t.set_singleCoreK(r.singleCoreK);
         t.set_baseM(r.baseM), t.set_baseN(r.baseN), t.set_baseK(r.baseK), t.set_depthA1(r.depthA1), t.set_depthB1(r.depthB1);
         t.set_stepM(r.stepM), t.set_stepN(r.stepN), t.set_stepKa(r.stepKa), t.set_stepKb(r.stepKb), t.set_isBias(r.isBias);
-        t.set_transLength(r.transLength), t.set_iterateOrder(r.iterateOrder), t.set_shareMode(r.shareMode), t.set_shareL1Size(r.shareL1Size);
+        t.set_transLength(r.transLength), t.set_iterateOrder(r.iterateOrder), t.set_shareMode(r.shareMode),
+            t.set_shareL1Size(r.shareL1Size);
         t.set_shareL0CSize(r.shareL0CSize), t.set_shareUbSize(r.shareUbSize), t.set_batchM(r.batchM), t.set_batchN(r.batchN);
-        t.set_singleBatchM(r.singleBatchM), t.set_singleBatchN(r.singleBatchN), t.set_dbL0A(r.dbL0A), t.set_dbL0B(r.dbL0B), t.set_dbL0C(r.dbL0C);
+        t.set_singleBatchM(r.singleBatchM), t.set_singleBatchN(r.singleBatchN), t.set_dbL0A(r.dbL0A), t.set_dbL0B(r.dbL0B),
+            t.set_dbL0C(r.dbL0C);
         t.set_ALayoutInfoB(r.ALayoutInfoB), t.set_ALayoutInfoS(r.ALayoutInfoS), t.set_ALayoutInfoN(r.ALayoutInfoN);
         t.set_ALayoutInfoG(r.ALayoutInfoG), t.set_ALayoutInfoD(r.ALayoutInfoD), t.set_BLayoutInfoB(r.BLayoutInfoB);
         t.set_BLayoutInfoS(r.BLayoutInfoS), t.set_BLayoutInfoN(r.BLayoutInfoN), t.set_BLayoutInfoG(r.BLayoutInfoG);
         t.set_BLayoutInfoD(r.BLayoutInfoD), t.set_CLayoutInfoB(r.CLayoutInfoB), t.set_CLayoutInfoS1(r.CLayoutInfoS1);
-        t.set_CLayoutInfoN(r.CLayoutInfoN), t.set_CLayoutInfoG(r.CLayoutInfoG), t.set_CLayoutInfoS2(r.CLayoutInfoS2), t.set_BatchNum(r.BatchNum);
+        t.set_CLayoutInfoN(r.CLayoutInfoN), t.set_CLayoutInfoG(r.CLayoutInfoG), t.set_CLayoutInfoS2(r.CLayoutInfoS2),
+            t.set_BatchNum(r.BatchNum);
     }
     template <class T>
     void put(T& t, long) {
@@ -419,7 +460,8 @@ public:
         single_m_ = singleMIn, single_n_ = singleNIn, single_k_ = singleKIn;
         return 0;
     }
-    int32_t SetSingleRange(int32_t maxM = -1, int32_t maxN = -1, int32_t maxK = -1, int32_t minM = -1, int32_t minN = -1, int32_t minK = -1) {
+    int32_t SetSingleRange(int32_t maxM = -1, int32_t maxN = -1, int32_t maxK = -1, int32_t minM = -1, int32_t minN = -1,
+                           int32_t minK = -1) {
         range_ = {-1, -1, -1, maxM, maxN, maxK, minM, minN, minK};
         return 0;
     }

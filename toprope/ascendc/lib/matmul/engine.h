@@ -158,7 +158,8 @@ private:
             one.pass = job.pass + i;
             const auto place = [&](Operand2d& o, uint32_t index, AscendC::LayoutMode layout, int32_t rows, int32_t columns, int32_t heads,
                                    int32_t batches, uint32_t stride, auto type) {
-                const BatchPlace p = batch_place(layout, index, o.turned ? columns : rows, o.turned ? rows : columns, heads, batches, stride);
+                const BatchPlace p =
+                    batch_place(layout, index, o.turned ? columns : rows, o.turned ? rows : columns, heads, batches, stride);
                 o.gm += bytes_of<decltype(type)>(static_cast<uint64_t>(p.offset));
                 o.row_elements = p.row_elements;
             };
@@ -166,8 +167,10 @@ private:
             place(one.b, ib, B_TYPE::layout, job.kb, job.n, t_.BLayoutInfoN * t_.BLayoutInfoG, t_.BLayoutInfoB, job.stride_b, B{});
             const BatchPlace c = batch_place(C_TYPE::layout, i, job.m, job.n, t_.CLayoutInfoN * t_.CLayoutInfoG, t_.CLayoutInfoB, 0);
             one.c += static_cast<uint64_t>(c.offset) * sizeof(C);
-            if (C_TYPE::layout == AscendC::LayoutMode::BSNGD || C_TYPE::layout == AscendC::LayoutMode::SBNGD) one.c_row_elements = c.row_elements;
-            if (kConfig.isBiasBatch && one.has_bias && !one.bias_in_l1) one.bias += static_cast<uint64_t>(i) * static_cast<uint64_t>(job.n) * sizeof(Bias);
+            if (C_TYPE::layout == AscendC::LayoutMode::BSNGD || C_TYPE::layout == AscendC::LayoutMode::SBNGD)
+                one.c_row_elements = c.row_elements;
+            if (kConfig.isBiasBatch && one.has_bias && !one.bias_in_l1)
+                one.bias += static_cast<uint64_t>(i) * static_cast<uint64_t>(job.n) * sizeof(Bias);
             all(one, site);
         }
     }
@@ -191,10 +194,10 @@ private:
             const uint32_t half = L0Halves::take(whole, site), bytes = whole ? 2 * kL0HalfBytes : kL0HalfBytes;
             const AscendC::LocalTensor<A> a2(AscendC::TPosition::A2, half * kL0HalfBytes, bytes * 8 / kElementBits<A>);
             const AscendC::LocalTensor<B> b2(AscendC::TPosition::B2, half * kL0HalfBytes, bytes * 8 / kElementBits<B>);
-            load_left(a2, a, job.a.turned, mi % (job.a.in_l1 ? blocks.across_m : t_.stepM) * t_.baseM, ks % (job.a.in_l1 ? steps : t_.stepKa) * t_.baseK, m, k,
-                      site);
-            load_right(b2, b, job.b.turned, ks % (job.b.in_l1 ? steps : t_.stepKb) * t_.baseK, ni % (job.b.in_l1 ? blocks.across_n : t_.stepN) * t_.baseN, k, n,
-                       site);
+            load_left(a2, a, job.a.turned, mi % (job.a.in_l1 ? blocks.across_m : t_.stepM) * t_.baseM,
+                      ks % (job.a.in_l1 ? steps : t_.stepKa) * t_.baseK, m, k, site);
+            load_right(b2, b, job.b.turned, ks % (job.b.in_l1 ? steps : t_.stepKb) * t_.baseK,
+                       ni % (job.b.in_l1 ? blocks.across_n : t_.stepN) * t_.baseN, k, n, site);
             if (slot_a >= 0) ring_a_.last_read(slot_a) = reads_.marks() + 1;
             if (slot_b >= 0) ring_b_.last_read(slot_b) = reads_.marks() + 1;
             unmarked_ = true;
@@ -208,7 +211,7 @@ private:
     }
 
     TOPROPE_OUTLINE void multiply(const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<A>& a, const AscendC::LocalTensor<B>& b,
-                  AscendC::MmadParams& p, bool with_bias, Site site) {
+                                  AscendC::MmadParams& p, bool with_bias, Site site) {
         if (with_bias) {
             const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(p.n, 16)));
             AscendC::Mmad(c, a, b, table, p, site);
@@ -236,28 +239,30 @@ private:
                       m = least(t_.stepM * t_.baseM, job.single_m - m0), k = least(t_.stepKa * t_.baseK, job.single_k - k0);
         const int64_t row = job.a.row_elements != 0 ? job.a.row_elements : (job.a.turned ? job.m : job.ka);
         if (job.a.in_l1) return resident<A>(job.a, job.single_m, job.single_k);
-        return tile<A>(ring_a_, true, job.a, mt, kt, job.a.turned ? Block{k0, m0, k, m} : Block{m0, k0, m, k}, row,
-                       job.a.turned ? job.ka : job.m, A_TYPE::format, A_TYPE::ibShare, job, slot,
-                       [&](const AscendC::LocalTensor<A>& to) {
-                           if constexpr (MM_CB::a1 != nullptr)
-                               MM_CB::a1(to.template ReinterpretCast<int8_t>(), job.a.gm, mt, kt, m, k, job.user_info, job.user_data);
-                           return MM_CB::a1 != nullptr;
-                       },
-                       site);
+        return tile<A>(
+            ring_a_, true, job.a, mt, kt, job.a.turned ? Block{k0, m0, k, m} : Block{m0, k0, m, k}, row, job.a.turned ? job.ka : job.m,
+            A_TYPE::format, A_TYPE::ibShare, job, slot,
+            [&](const AscendC::LocalTensor<A>& to) {
+                if constexpr (MM_CB::a1 != nullptr)
+                    MM_CB::a1(to.template ReinterpretCast<int8_t>(), job.a.gm, mt, kt, m, k, job.user_info, job.user_data);
+                return MM_CB::a1 != nullptr;
+            },
+            site);
     }
     TOPROPE_OUTLINE Tile<B> right_tile(const MatmulJob& job, int32_t ks, int32_t ni, int32_t& slot, Site site) {
         const int32_t nt = ni / t_.stepN, kt = ks / t_.stepKb, n0 = nt * t_.stepN * t_.baseN, k0 = kt * t_.stepKb * t_.baseK,
                       n = least(t_.stepN * t_.baseN, job.single_n - n0), k = least(t_.stepKb * t_.baseK, job.single_k - k0);
         const int64_t row = job.b.row_elements != 0 ? job.b.row_elements : (job.b.turned ? job.kb : job.n);
         if (job.b.in_l1) return resident<B>(job.b, job.single_k, job.single_n);
-        return tile<B>(ring_b_, false, job.b, nt, kt, job.b.turned ? Block{n0, k0, n, k} : Block{k0, n0, k, n}, row,
-                       job.b.turned ? job.n : job.kb, B_TYPE::format, B_TYPE::ibShare, job, slot,
-                       [&](const AscendC::LocalTensor<B>& to) {
-                           if constexpr (MM_CB::b1 != nullptr)
-                               MM_CB::b1(to.template ReinterpretCast<int8_t>(), job.b.gm, kt, nt, k, n, job.user_info, job.user_data);
-                           return MM_CB::b1 != nullptr;
-                       },
-                       site);
+        return tile<B>(
+            ring_b_, false, job.b, nt, kt, job.b.turned ? Block{n0, k0, n, k} : Block{k0, n0, k, n}, row, job.b.turned ? job.n : job.kb,
+            B_TYPE::format, B_TYPE::ibShare, job, slot,
+            [&](const AscendC::LocalTensor<B>& to) {
+                if constexpr (MM_CB::b1 != nullptr)
+                    MM_CB::b1(to.template ReinterpretCast<int8_t>(), job.b.gm, kt, nt, k, n, job.user_info, job.user_data);
+                return MM_CB::b1 != nullptr;
+            },
+            site);
     }
     // A whole matrix that the user keeps in L1 (TSCM), NZ.
     template <typename T>
@@ -266,8 +271,9 @@ private:
         return {AscendC::LocalTensor<T>(AscendC::TPosition::TSCM, o.l1, static_cast<uint32_t>(r * c)), r, c};
     }
     template <typename T, typename UserCopy>
-    TOPROPE_OUTLINE Tile<T> tile(TileRing<T>& ring, bool left, const Operand2d& o, int32_t outer, int32_t kt, const Block& b, int64_t row, int32_t rows_in_gm,
-                 AscendC::CubeFormat format, bool shared, const MatmulJob& job, int32_t& slot, const UserCopy& user_copy, Site site) {
+    TOPROPE_OUTLINE Tile<T> tile(TileRing<T>& ring, bool left, const Operand2d& o, int32_t outer, int32_t kt, const Block& b, int64_t row,
+                                 int32_t rows_in_gm, AscendC::CubeFormat format, bool shared, const MatmulJob& job, int32_t& slot,
+                                 const UserCopy& user_copy, Site site) {
         // LoadDataWithTranspose reads A that is stored transposed, and B that is not.
         const int32_t unit = tile_rows_unit<T>(left == o.turned);
         const auto place = ring.find(o.is_value ? nullptr : o.gm, outer, kt, job.pass, job.sub, shared, site);
@@ -294,8 +300,10 @@ private:
         if constexpr (sizeof(T) >= 2) {
             T value;
             std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
-            AscendC::Fill(to.data,
-                          AscendC::InitConstValueParams<T>(1, static_cast<uint16_t>(to.stride * to.columns / static_cast<int32_t>(kK0<T>)), 0, value), site);
+            AscendC::Fill(
+                to.data,
+                AscendC::InitConstValueParams<T>(1, static_cast<uint16_t>(to.stride * to.columns / static_cast<int32_t>(kK0<T>)), 0, value),
+                site);
         }
     }
 
@@ -303,7 +311,8 @@ private:
         const int32_t n0 = ni * t_.baseN;
         AscendC::LocalTensor<Bias> l1;
         if (job.bias_in_l1) {
-            l1 = AscendC::LocalTensor<Bias>(AscendC::TPosition::C1, job.bias_l1 + static_cast<uint32_t>(n0) * sizeof(Bias), static_cast<uint32_t>(up(n, 32)));
+            l1 = AscendC::LocalTensor<Bias>(AscendC::TPosition::C1, job.bias_l1 + static_cast<uint32_t>(n0) * sizeof(Bias),
+                                            static_cast<uint32_t>(up(n, 32)));
         } else {
             if (!has_bias_room_) {
                 report("matmul-bias-not-planned", site, nullptr, "SetBias, but the tiling says isBias = 0: no L1 was set aside for it");
@@ -366,7 +375,8 @@ private:
             p.dstStride = static_cast<uint32_t>(row);
             offset = job.sequential ? 0 : static_cast<uint64_t>(int64_t{mi} * t_.baseM * row + int64_t{ni} * t_.baseN);
         }
-        if (job.sequential && job.request != Request::get) offset = static_cast<uint64_t>(block) * static_cast<uint64_t>(t_.baseM) * static_cast<uint64_t>(t_.baseN);
+        if (job.sequential && job.request != Request::get)
+            offset = static_cast<uint64_t>(block) * static_cast<uint64_t>(t_.baseM) * static_cast<uint64_t>(t_.baseN);
         constexpr AtomicOp kOps[] = {AtomicOp::none, AtomicOp::add, AtomicOp::max, AtomicOp::min};
         if (job.atomic != 0) set_atomic(kOps[job.atomic & 3], dtype_of<C>, site);
         write_out(job, c, factors, p, offset, blocks, mi, ni, site);
@@ -376,7 +386,8 @@ private:
     }
 
     TOPROPE_OUTLINE void write_out(const MatmulJob& job, const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<uint64_t>& factors,
-                   const AscendC::FixpipeParamsV220& p, uint64_t offset, const Blocks& blocks, int32_t mi, int32_t ni, Site site) {
+                                   const AscendC::FixpipeParamsV220& p, uint64_t offset, const Blocks& blocks, int32_t mi, int32_t ni,
+                                   Site site) {
         if constexpr (MM_CB::out != nullptr) {
             AscendC::DataCopyOutParams given;
             given.cBurstNum = static_cast<uint16_t>(up(blocks.columns(ni), 16) / 16);
@@ -398,8 +409,10 @@ private:
         }
         AscendC::GlobalTensor<C> to;
         to.SetGlobalBuffer(reinterpret_cast<C*>(job.c) + offset);
-        if (kQuantised && job.quant == 2) AscendC::Fixpipe<C, L0c, kLayout>(to, c, factors, p, site);
-        else AscendC::Fixpipe<C, L0c, kLayout>(to, c, p, site);
+        if (kQuantised && job.quant == 2)
+            AscendC::Fixpipe<C, L0c, kLayout>(to, c, factors, p, site);
+        else
+            AscendC::Fixpipe<C, L0c, kLayout>(to, c, p, site);
     }
 
     TOPROPE_OUTLINE AscendC::LocalTensor<uint64_t> load_factors(const MatmulJob& job, int32_t ni, int32_t n, Site site) {
@@ -409,7 +422,8 @@ private:
         AscendC::GlobalTensor<int32_t> gm;  // as pairs of words: the layout copy has no 64-bit elements
         gm.SetGlobalBuffer(reinterpret_cast<int32_t*>(job.quant_vector));
         order(AscendC::HardEvent::FIX_MTE2, site);
-        AscendC::DataCopy(l1.template ReinterpretCast<int32_t>(), gm[uint64_t{n0} * 2], AscendC::Nd2NzParams(1, 1, n * 2, 0, n * 2, 1, 1, 0), site);
+        AscendC::DataCopy(l1.template ReinterpretCast<int32_t>(), gm[uint64_t{n0} * 2],
+                          AscendC::Nd2NzParams(1, 1, n * 2, 0, n * 2, 1, 1, 0), site);
         order(AscendC::HardEvent::MTE2_FIX, site);
         return l1;
     }

@@ -13,27 +13,27 @@ struct Operand2d {
     uint8_t* gm = nullptr;
     uint32_t l1 = 0;
     bool in_l1 = false, is_value = false, turned = false;
-    uint64_t value = 0;         // bits of the element
-    int64_t row_elements = 0;   // 0: from the original shape
+    uint64_t value = 0;        // bits of the element
+    int64_t row_elements = 0;  // 0: from the original shape
 };
 
 struct MatmulJob {
     Request request = Request::init;
     uint8_t object = 0, sub = 0;
-    uint8_t atomic = 0;      // 1 add, 2 max, 3 min
-    uint8_t quant = 0;       // 1 scalar, 2 vector
+    uint8_t atomic = 0;  // 1 add, 2 max, 3 min
+    uint8_t quant = 0;   // 1 scalar, 2 vector
     bool has_bias = false, bias_in_l1 = false, quant_in_l1 = false, sequential = false, partial = false, hf32 = false, hf32_zero = false;
     bool c_in_l1 = false, c_in_l0 = false;
     Operand2d a, b;
     uint8_t *bias = nullptr, *quant_vector = nullptr, *c = nullptr;
     uint32_t bias_l1 = 0, quant_l1 = 0, c_local = 0;
     uint64_t quant_scalar = 0, user_info = 0, user_data = 0;
-    int32_t m = 0, n = 0, ka = 0, kb = 0, kc = 0;        // original shape; kc: row of C if it is not n
+    int32_t m = 0, n = 0, ka = 0, kb = 0, kc = 0;  // original shape; kc: row of C if it is not n
     int32_t single_m = 0, single_n = 0, single_k = 0;
-    int32_t block = 0;                                   // which base block of the pass
-    uint32_t pass = 0;                                   // passes over one pair of matrices are numbered
-    int64_t c_row_elements = 0, c_nz_rows = 0;           // 0: from the original shape
-    uint64_t block_bytes = 0;                            // Request::async: from one base block of the result to the next
+    int32_t block = 0;                          // which base block of the pass
+    uint32_t pass = 0;                          // passes over one pair of matrices are numbered
+    int64_t c_row_elements = 0, c_nz_rows = 0;  // 0: from the original shape
+    uint64_t block_bytes = 0;                   // Request::async: from one base block of the result to the next
     uint32_t batch_a = 1, batch_b = 1, stride_a = 0, stride_b = 0, loops = 1;
 };
 

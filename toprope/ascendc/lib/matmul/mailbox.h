@@ -69,7 +69,8 @@ public:
         if (next_ + bytes > kSpillBytes) next_ = 0;
         const uint64_t at = kSpillBegin + vector_index(self->block, self->sub) * kSpillBytes + next_;
         if (bytes > kSpillBytes || at + bytes > launch_info.system_workspace_bytes) {
-            report("matmul-spill-too-large", site, nullptr, "a Matmul object exchanges %llu bytes of UB with the cube core; the workspace holds %llu for each vector core",
+            report("matmul-spill-too-large", site, nullptr,
+                   "a Matmul object exchanges %llu bytes of UB with the cube core; the workspace holds %llu for each vector core",
                    static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(kSpillBytes));
             stop();
         }

@@ -88,8 +88,9 @@ public:
         overlay_constants(t, MM_CFG);
         if (kRole == MatmulRole::absent || is_driven()) return;
         if (t.baseM <= 0 || t.baseN <= 0 || t.baseK <= 0) {
-            report("matmul-tiling-invalid", site, nullptr, "the TCubeTiling of a Matmul object has baseM=%d baseN=%d baseK=%d: each must be at least 1; was the tiling filled?", t.baseM,
-                   t.baseN, t.baseK);
+            report("matmul-tiling-invalid", site, nullptr,
+                   "the TCubeTiling of a Matmul object has baseM=%d baseN=%d baseK=%d: each must be at least 1; was the tiling filled?",
+                   t.baseM, t.baseN, t.baseK);
             stop();
         }
         start(t, site);
@@ -228,8 +229,8 @@ public:
         if (sync) wait_all(site);
     }
     template <bool sync = true, bool doPad = false>
-    void GetTensorC(const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0, bool enSequentialWrite = false, uint32_t = 0, uint32_t = 0,
-                    uint32_t = 0, uint32_t = 0, Site site = Site::here()) {
+    void GetTensorC(const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0, bool enSequentialWrite = false, uint32_t = 0,
+                    uint32_t = 0, uint32_t = 0, uint32_t = 0, Site site = Site::here()) {
         if (idle()) return;
         if (async_) return take_async(co2Local, enSequentialWrite, site);
         if (co2Local.space() == Space::l1) return fetch_l1(co2Local, enSequentialWrite, site);
@@ -239,8 +240,8 @@ public:
         bring(co2Local, at, Blocks(t_, job_), block_, enSequentialWrite, site);
     }
     template <bool sync = true>
-    void GetTensorC(const AscendC::GlobalTensor<C>& gm, const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0, bool enSequentialWrite = false,
-                    Site site = Site::here()) {
+    void GetTensorC(const AscendC::GlobalTensor<C>& gm, const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0,
+                    bool enSequentialWrite = false, Site site = Site::here()) {
         GetTensorC<false>(co2Local, 0, enSequentialWrite, 0, 0, 0, 0, site);
         GetTensorC<sync>(gm, enAtomic, enSequentialWrite, site);
     }
@@ -272,8 +273,8 @@ public:
     // -- computing everything ------------------------------------------------------------------------------------------------
 
     template <bool sync = true>
-    void IterateAll(const AscendC::GlobalTensor<C>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool = false, bool fakeMsg = false,
-                    Site site = Site::here()) {
+    void IterateAll(const AscendC::GlobalTensor<C>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool = false,
+                    bool fakeMsg = false, Site site = Site::here()) {
         if (idle() || fakeMsg) return;
         job_.c = reinterpret_cast<uint8_t*>(gm.pointer());
         whole(Request::all, enAtomic, enSequentialWrite, site);
@@ -308,8 +309,9 @@ public:
         job_.batch_b = static_cast<uint32_t>(batchB);
     }
     template <bool sync = true, bool waitIterateBatch = false>
-    void IterateBatch(const AscendC::GlobalTensor<C>& gm, uint32_t batchA, uint32_t batchB, bool enSequentialWrite, const uint32_t matrixStrideA = 0,
-                      const uint32_t matrixStrideB = 0, const uint32_t = 0, const bool = false, const uint8_t enAtomic = 0, Site site = Site::here()) {
+    void IterateBatch(const AscendC::GlobalTensor<C>& gm, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
+                      const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0, const uint32_t = 0, const bool = false,
+                      const uint8_t enAtomic = 0, Site site = Site::here()) {
         if (idle()) return;
         job_.c = reinterpret_cast<uint8_t*>(gm.pointer());
         batch(batchA, batchB, 1, enSequentialWrite, matrixStrideA, matrixStrideB, enAtomic, site);
@@ -324,7 +326,8 @@ public:
         job_.c = room(job_.single_m * matrices, job_.single_n, site);
         batch(batchA, batchB, 1, enSequentialWrite, matrixStrideA, matrixStrideB, enAtomic, site);
         wait_all(site);
-        copy_in(ubCmatrix, job_.c, static_cast<uint64_t>(matrices) * static_cast<uint64_t>(job_.single_m * job_.single_n) * sizeof(C), site);
+        copy_in(ubCmatrix, job_.c, static_cast<uint64_t>(matrices) * static_cast<uint64_t>(job_.single_m * job_.single_n) * sizeof(C),
+                site);
     }
     // The form of cube-only kernels; a flag comes second.
     template <typename Flag, typename = std::enable_if_t<std::is_same_v<Flag, bool>>>
@@ -355,18 +358,21 @@ public:
         return part;
     }
     template <bool sync = true>
-    void GetBatchTensorC(const AscendC::LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false, Site site = Site::here()) {
+    void GetBatchTensorC(const AscendC::LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false,
+                         Site site = Site::here()) {
         if (idle() || !require_remote("GetBatchTensorC to UB", site)) return;
         const uint64_t matrices = batchA > batchB ? batchA : batchB;
         const AscendC::GlobalTensor<C> part = GetBatchTensorC<sync>(batchA, batchB, enSequentialWrite, site);
-        copy_in(c, reinterpret_cast<uint8_t*>(part.pointer()), matrices * static_cast<uint64_t>(job_.m) * static_cast<uint64_t>(job_.n) * sizeof(C), site);
+        copy_in(c, reinterpret_cast<uint8_t*>(part.pointer()),
+                matrices * static_cast<uint64_t>(job_.m) * static_cast<uint64_t>(job_.n) * sizeof(C), site);
     }
     template <bool sync = true>
     AscendC::GlobalTensor<C> GetBatchC(uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false, Site site = Site::here()) {
         return GetBatchTensorC<sync>(batchA, batchB, enSequentialWrite, site);
     }
     template <bool sync = true>
-    void GetBatchC(const AscendC::LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false, Site site = Site::here()) {
+    void GetBatchC(const AscendC::LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false,
+                   Site site = Site::here()) {
         GetBatchTensorC<sync>(c, batchA, batchB, enSequentialWrite, site);
     }
 
@@ -383,8 +389,10 @@ public:
     static bool is_driven() { return matmul_is_driven<kHereAlways, kDual>(); }
     static void serve(void* object, const MatmulJob& job, const AscendC::tiling::TCubeTiling& tiling, Site site) {
         auto& me = *static_cast<MatmulObject*>(object);
-        if (job.request == Request::init) me.engine_.init(tiling, AscendC::GetTPipePtr(), site);
-        else me.engine_.serve(job, site);
+        if (job.request == Request::init)
+            me.engine_.init(tiling, AscendC::GetTPipePtr(), site);
+        else
+            me.engine_.serve(job, site);
     }
     static void finish(void* object, Site site) { static_cast<MatmulObject*>(object)->engine_.finish(site); }
 
@@ -402,7 +410,8 @@ private:
         if constexpr (kRole == MatmulRole::remote)
             if (!launch_info.mixed) {
                 report("matmul-without-cube-core", site, nullptr,
-                       "a Matmul object on a vector core needs its cube core, but this kernel runs on vector cores only: KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2) runs both");
+                       "a Matmul object on a vector core needs its cube core, but this kernel runs on vector cores only: "
+                       "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2) runs both");
                 stop();
             }
     }
@@ -432,7 +441,8 @@ private:
             o.in_l1 = true;
             o.l1 = tensor.address();
         } else {
-            const int32_t r = format == AscendC::CubeFormat::NZ ? up(rows, 16) : rows, c = format == AscendC::CubeFormat::NZ ? up(columns, static_cast<int32_t>(kK0<T>)) : columns;
+            const int32_t r = format == AscendC::CubeFormat::NZ ? up(rows, 16) : rows,
+                          c = format == AscendC::CubeFormat::NZ ? up(columns, static_cast<int32_t>(kK0<T>)) : columns;
             o.row_elements = c;
             o.gm = spill(tensor, static_cast<uint32_t>(r * c), site);
         }
@@ -442,7 +452,8 @@ private:
     template <typename T>
     uint8_t* spill(const AscendC::LocalTensor<T>& tensor, uint32_t elements, Site site) {
         if (!require_remote("an operand in UB", site)) return nullptr;
-        const uint64_t whole = (bytes_of<T>(elements) + 31) / 32 * 32, bytes = tensor.length_bytes() != 0 && tensor.length_bytes() < whole ? tensor.length_bytes() : whole;
+        const uint64_t whole = (bytes_of<T>(elements) + 31) / 32 * 32,
+                       bytes = tensor.length_bytes() != 0 && tensor.length_bytes() < whole ? tensor.length_bytes() : whole;
         uint8_t* at = client_.spill(bytes, site);
         AscendC::GlobalTensor<uint8_t> to;
         to.SetGlobalBuffer(at);
@@ -461,8 +472,10 @@ private:
     // ---- requests --------------------------------------------------------------------------------------------------------
 
     void send(uint32_t answers, Site site) {
-        if constexpr (kRole == MatmulRole::here) engine_.serve(job_, site);
-        else client_.post(job_, job_.request == Request::init || job_.request == Request::async ? &t_ : nullptr, answers, site);
+        if constexpr (kRole == MatmulRole::here)
+            engine_.serve(job_, site);
+        else
+            client_.post(job_, job_.request == Request::init || job_.request == Request::async ? &t_ : nullptr, answers, site);
     }
     void wait_all(Site site) {
         if constexpr (kRole == MatmulRole::remote) client_.wait(0, site);
@@ -509,7 +522,8 @@ private:
             record(kSoftSet, Pipe::fix, site, kSlotMode << 8 | answer_flag(index), 0);
         }
     }
-    void batch(uint32_t batch_a, uint32_t batch_b, uint32_t loops, bool sequential, uint32_t stride_a, uint32_t stride_b, uint8_t atomic, Site site) {
+    void batch(uint32_t batch_a, uint32_t batch_b, uint32_t loops, bool sequential, uint32_t stride_a, uint32_t stride_b, uint8_t atomic,
+               Site site) {
         job_.batch_a = batch_a;
         job_.batch_b = batch_b;
         job_.loops = loops;
@@ -583,14 +597,17 @@ private:
             pieces = 1;
         }
         if (offset % 32 != 0)
-            report("misaligned-address", site, nullptr, "Matmul: a block of C begins at byte %lld of the UB tensor, which is not a multiple of 32; use CubeFormat::ND_ALIGN or aligned sizes",
+            report("misaligned-address", site, nullptr,
+                   "Matmul: a block of C begins at byte %lld of the UB tensor, which is not a multiple of 32; use CubeFormat::ND_ALIGN or "
+                   "aligned sizes",
                    static_cast<long long>(offset));
         copy_rows(to, from, offset, pieces, piece, step, site);
     }
     void copy_in(const AscendC::LocalTensor<C>& to, uint8_t* from, uint64_t bytes, Site site) {
         copy_rows(to, from, 0, 1, static_cast<int64_t>(bytes), static_cast<int64_t>(bytes), site);
     }
-    void copy_rows(const AscendC::LocalTensor<C>& to, uint8_t* from, int64_t offset, int64_t pieces, int64_t piece, int64_t step, Site site) {
+    void copy_rows(const AscendC::LocalTensor<C>& to, uint8_t* from, int64_t offset, int64_t pieces, int64_t piece, int64_t step,
+                   Site site) {
         const AscendC::LocalTensor<uint8_t> ub = to.template ReinterpretCast<uint8_t>()[static_cast<uint32_t>(offset)];
         AscendC::GlobalTensor<uint8_t> gm;
         gm.SetGlobalBuffer(from + offset);
@@ -622,7 +639,8 @@ inline uint8_t number_objects(uint8_t number, ServedObject*, AscendC::TPipe*, Si
 template <typename Object, typename... Rest>
 uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Rest&&... rest);
 template <typename Object, typename Tiling, typename... Rest>
-uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Tiling* tiling, Rest&&... rest) {
+uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Tiling* tiling,
+                       Rest&&... rest) {
     object.set_number(number);
     list[number] = {&object, Object::serve, Object::finish};
     object.Init(reinterpret_cast<const AscendC::tiling::TCubeTiling*>(tiling), pipe, site);
@@ -653,12 +671,14 @@ template <const auto& = CFG_NORM, typename...>
 struct MatmulPolicy {};
 
 //: Matmul | C = A x B + bias with buffers managed by the library; on a vector core the cube core computes | half bfloat16_t float int8_t int4b_t | A2 A3 | Matmul使用说明
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM, class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
           template <const auto&, typename...> class MATMUL_POLICY = MatmulPolicy>
 class Matmul : public toprope::MatmulObject<false, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
 
 //: MatmulImpl | as Matmul, always on the core that calls it | half bfloat16_t float int8_t int4b_t | A2 A3 | Matmul使用说明
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM, class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
           template <const auto&, typename...> class MATMUL_POLICY = MatmulPolicy>
 class MatmulImpl : public toprope::MatmulObject<true, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
 

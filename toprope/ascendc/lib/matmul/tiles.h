@@ -49,7 +49,8 @@ struct Stored {
         p.nValue = 1;
         p.srcDValue = b.columns;
         for (int32_t r = 0; r < b.rows; ++r)
-            AscendC::DataCopy(to.data[static_cast<uint32_t>(r) * kK0<T>], gm[static_cast<uint64_t>((b.row + r) * row_elements + b.column)], p, site);
+            AscendC::DataCopy(to.data[static_cast<uint32_t>(r) * kK0<T>], gm[static_cast<uint64_t>((b.row + r) * row_elements + b.column)],
+                              p, site);
     }
 };
 
@@ -59,7 +60,8 @@ uint32_t fractals(int32_t n) {
 }
 
 template <typename T>
-TOPROPE_OUTLINE void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t m0, int32_t k0, int32_t m, int32_t k, bool turned, Site site) {
+TOPROPE_OUTLINE void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t m0, int32_t k0, int32_t m, int32_t k,
+                                bool turned, Site site) {
     AscendC::LoadData3DParamsV2<T> p;
     p.l1H = 1;
     p.l1W = static_cast<uint16_t>(tile.stride);
@@ -74,8 +76,9 @@ TOPROPE_OUTLINE void load_image(const AscendC::LocalTensor<T>& dst, const Tile<T
 
 // Fractals one by one: `outer` rows of `inner` of them; start and steps count fractals of the tile.
 template <typename T>
-TOPROPE_OUTLINE void load_fractals(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
-                   int32_t inner_step, bool dst_outer_is_slow, bool transpose, Site site) {
+TOPROPE_OUTLINE void load_fractals(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer,
+                                   int32_t outer_step, int32_t inner, int32_t inner_step, bool dst_outer_is_slow, bool transpose,
+                                   Site site) {
     AscendC::LoadData2DParams p;
     p.repeatTimes = static_cast<uint8_t>(inner);
     p.srcStride = static_cast<uint16_t>(inner_step);
@@ -89,8 +92,8 @@ TOPROPE_OUTLINE void load_fractals(const AscendC::LocalTensor<T>& dst, const Til
 
 // 8- and 4-bit elements: squares of side S, each S/16 fractals.
 template <typename T>
-TOPROPE_OUTLINE void load_squares(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step, int32_t inner,
-                  int32_t inner_step, int32_t dst_outer, int32_t dst_inner, int32_t dst_fractal, Site site) {
+TOPROPE_OUTLINE void load_squares(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, int32_t start, int32_t outer, int32_t outer_step,
+                                  int32_t inner, int32_t inner_step, int32_t dst_outer, int32_t dst_inner, int32_t dst_fractal, Site site) {
     AscendC::LoadData2dTransposeParams p;
     p.repeatTimes = static_cast<uint8_t>(inner);
     p.srcStride = static_cast<uint16_t>(inner_step);
@@ -104,7 +107,8 @@ TOPROPE_OUTLINE void load_squares(const AscendC::LocalTensor<T>& dst, const Tile
 
 // A[m0:m0+m, k0:k0+k] of the tile, as zZ. `turned`: the tile holds A transposed.
 template <typename T>
-TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t m0, int32_t k0, int32_t m, int32_t k, Site site) {
+TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t m0, int32_t k0, int32_t m,
+                               int32_t k, Site site) {
     constexpr int32_t c0 = static_cast<int32_t>(kK0<T>), side = static_cast<int32_t>(Square<T>::kSide);
     const int32_t kf = up(k, c0) / c0, mf = up(m, 16) / 16;
     if (!turned) return load_image(dst, tile, m0, k0, m, kf * c0, false, site);
@@ -112,7 +116,8 @@ TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>
     if constexpr (sizeof(T) == 2)
         load_fractals(dst, tile, (m0 / 16 * tile.stride + k0) / 16, mf, tile.stride / 16, kf, 1, true, true, site);
     else if constexpr (sizeof(T) == 1)
-        load_squares(dst, tile, (m0 / side * tile.stride + k0) / side, up(m, side) / side, tile.stride / side, kf, 1, side / 16 * kf, 1, kf, site);
+        load_squares(dst, tile, (m0 / side * tile.stride + k0) / side, up(m, side) / side, tile.stride / side, kf, 1, side / 16 * kf, 1, kf,
+                     site);
 }
 
 // The n that Mmad must be told: 8- and 4-bit B that is not stored transposed comes in whole squares.
@@ -123,7 +128,8 @@ constexpr int32_t right_columns(int32_t n, bool turned) {
 
 // B[k0:k0+k, n0:n0+n] of the tile, as nZ. `turned`: the tile holds B transposed (N rows of K).
 template <typename T>
-TOPROPE_OUTLINE void load_right(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t k0, int32_t n0, int32_t k, int32_t n, Site site) {
+TOPROPE_OUTLINE void load_right(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t k0, int32_t n0, int32_t k,
+                                int32_t n, Site site) {
     constexpr int32_t c0 = static_cast<int32_t>(kK0<T>), side = static_cast<int32_t>(Square<T>::kSide);
     const int32_t kf = up(k, c0) / c0, nf = up(n, 16) / 16;
     if (turned) {
@@ -139,7 +145,8 @@ TOPROPE_OUTLINE void load_right(const AscendC::LocalTensor<T>& dst, const Tile<T
         return load_fractals(dst, tile, start, nf, across, kf, 1, false, true, site);
     } else if constexpr (sizeof(T) == 1) {
         const int32_t columns = up(n, side) / 16;
-        load_squares(dst, tile, (n0 / side * tile.stride + k0) / side, kf, 1, up(n, side) / side, tile.stride / side, columns, side / 16, 1, site);
+        load_squares(dst, tile, (n0 / side * tile.stride + k0) / side, kf, 1, up(n, side) / side, tile.stride / side, columns, side / 16, 1,
+                     site);
     }
 }
 

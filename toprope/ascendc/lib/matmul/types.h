@@ -236,8 +236,8 @@ struct DataCopyOutParams {
 };
 
 //: MatmulCallBackFunc | the user's own copies: result out of L0C, A and B into L1 | - | A2 A3 | MatmulCallBackFunc
-template <void (*DataCopyOut)(const __gm__ void* gm, const LocalTensor<int8_t>& co1Local, const void* dataCopyOutParams, const uint64_t tilingPtr,
-                              const uint64_t dataPtr) = nullptr,
+template <void (*DataCopyOut)(const __gm__ void* gm, const LocalTensor<int8_t>& co1Local, const void* dataCopyOutParams,
+                              const uint64_t tilingPtr, const uint64_t dataPtr) = nullptr,
           void (*CopyA1)(const LocalTensor<int8_t>& aMatrix, const __gm__ void* gm, int row, int col, int useM, int useK,
                          const uint64_t tilingPtr, const uint64_t dataPtr) = nullptr,
           void (*CopyB1)(const LocalTensor<int8_t>& bMatrix, const __gm__ void* gm, int row, int col, int useK, int useN,
@@ -295,7 +295,8 @@ constexpr MatmulApiStaticTiling GetMatmulApiTiling(const MatmulConfig& mmCFG, in
     const auto b_block = static_cast<int32_t>(toprope::bytes_of<typename B_TYPE::T>(static_cast<uint64_t>(t.baseN) * mmCFG.basicK));
     // Half of L1 each; a bias and a vector of quantisation factors come out of the whole.
     const int32_t half = (l1Size - t.baseN * 16) / 2, steps = toprope::up(t.singleCoreK, t.baseK) / t.baseK;
-    const int32_t ka = toprope::most(1, toprope::least(steps, half / a_block / 2)), kb = toprope::most(1, toprope::least(steps, half / b_block / 2));
+    const int32_t ka = toprope::most(1, toprope::least(steps, half / a_block / 2)),
+                  kb = toprope::most(1, toprope::least(steps, half / b_block / 2));
     const bool packed = mmCFG.doMultiDataLoad || mmCFG.doSpecialMDL;
     // MDL wants one step to be a multiple of the other.
     int32_t small = toprope::least(ka, kb), large = toprope::most(ka, kb);
