@@ -18,6 +18,12 @@ CORE_TYPES = ("aiv", "aic", "coupled")
 READ, WRITE = 1, 2
 
 INSTR = np.dtype([("op", "<u2"), ("pipe", "u1"), ("accesses", "u1"), ("site", "<u4"), ("work", "<u4"), ("arg", "<u4")])
+CAPTURED = np.dtype([
+    ("instr", "<u8"), ("at", "<u8"), ("bits", "<u8", 2), ("bytes", "<u4"), ("address", "<u4"), ("block_stride", "<u4"),
+    ("repeat_stride", "<u4"), ("repeats", "<u4"), ("width", "<u4"), ("active", "<u4"), ("tail", "<u4"), ("core", "<u2"),
+    ("block_lanes", "<u2"), ("kind", "u1"), ("element_bits", "u1"), ("block_offset", "u1"), ("bitmap", "u1"),
+])  # fmt: skip
+CAPTURED_KINDS = ("written", "read_lanes", "write_lanes", "scalars")
 ACCESS = np.dtype([("low", "<u8"), ("high", "<u8")])
 
 Array = npt.NDArray[Any]
@@ -104,6 +110,31 @@ class Accesses:
     more: Array
     masked: Array
 
+    def sizes(self) -> Array:
+        """Bytes of each range, all rounds of its outer loops together; 0 on the rows that only describe an outer loop."""
+        size = self.row_bytes * self.rows
+        head = np.flatnonzero(self.more & ~np.concatenate(([False], self.more[:-1])))
+        at = head
+        while len(at):
+            size[head] *= self.rows[at + 1]
+            size[at + 1] = 0
+            again = self.more[at + 1]
+            head, at = head[again], at[again] + 1
+        return size
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a launch with `capture` kept: `rows` (CAPTURED) in the order in which all cores executed, and the bytes they point into.
+
+    An instruction has a row per lane operand, one for its scalars, and last one with the bytes that it wrote, in the order of its
+    ranges. `complete` is False when the limit was reached and the rest of the run is missing.
+    """
+
+    rows: Array
+    bytes: Array
+    complete: bool
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -125,6 +156,7 @@ class Trace:
     core_begin: Array
     access_begin: Array
     signal: int = 0
+    values: Values | None = None
 
     def __repr__(self) -> str:
         return f"Trace({self.kernel} on {self.soc}, {len(self.cores)} cores, {len(self.instrs)} instructions, {len(self.accesses)} ranges)"

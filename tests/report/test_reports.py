@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,21 @@ def test_the_page_is_one_file_with_the_data_inside(run: Run) -> None:
     page = html.page(summary.of(run, {}))
     data = json.loads(page.split("const D=")[1].split(", S=D.summary;")[0].replace("<\\/", "</"))
     assert len(data["cores"]) == 8 and data["summary"]["kernel"] == "add_custom"
-    assert sum(len(c["events"]) for c in data["cores"]) > 100 and "src=" not in page and "<link" not in page
+    assert sum(len(c["events"]) for c in data["cores"]) > 100
+    # Nothing is loaded, and no placeholder is left.
+    assert not re.search(r"src=|<link|@import|/\*(STYLE|CHARTS|TIMELINE|DATA)\*/|<!--FLAME", page)
+    assert [row[0] for row in data["balance"]] == [f"core{i}.veccore0" for i in range(8)]
+    assert max(row[3] for row in data["balance"]) == pytest.approx(run.timeline.microseconds, abs=2e-3)
+    (memory,) = data["memory"]
+    assert memory["space"] == "ub" and max(b for _, b in memory["steps"]) == memory["peak"] <= memory["reserved"]
+    assert data["traffic"]["l2_read_bytes"] == 2 * 2 * (1 << 16)
+    assert {state for _, state, _ in data["checks"]} <= {"ok", "not", "n/a"} and len(data["checks"]) > 10
+
+
+def test_long_memory_curves_keep_their_maximum() -> None:
+    values = np.arange(10_000) % 977
+    steps = html._thinned(np.arange(10_000.0), values)
+    assert len(steps) <= html.MAX_STEPS and max(v for _, v in steps) == 976
 
 
 def test_l0_rates_of_a_product(tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ from pathlib import Path
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.profile import diagnose
-from toprope.report import html, msprof, perfetto, summary, text
+from toprope.report import flame, html, msprof, perfetto, summary, text
 
 
 def main(argv: list[str]) -> int:
     """Exit code 0 done, 2 bad input, 3 the kernel crashed or hung. Findings do not change it: see `toprope check`."""
     p = parser("profile", "Predict the time of a kernel and show where it goes.")
     p.add_argument(
-        "--html", type=Path, metavar="FILE", help="one self-contained page: pipeline, cost by line, findings"
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="one self-contained page: bounds, advice, pipeline, memories, cost by line",
     )
+    p.add_argument("--flame", type=Path, metavar="FILE", help="flame graph (SVG): kernel, function, line, operation")
     p.add_argument(
         "--trace",
         type=Path,
@@ -24,7 +28,10 @@ def main(argv: list[str]) -> int:
         help="Chrome/Perfetto trace (ui.perfetto.dev, chrome://tracing, MindStudio Insight)",
     )
     p.add_argument(
-        "--csv", type=Path, metavar="FOLDER", help="the CSV files of msprof op (PipeUtilization.csv, Memory.csv, ...)"
+        "--csv",
+        type=Path,
+        metavar="FOLDER",
+        help="the files of msprof op (PipeUtilization.csv, ...) and visualize_data.bin for MindStudio Insight",
     )
     p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
     options = p.parse_intermixed_args(argv)
@@ -41,6 +48,7 @@ def _profile(prepared: Prepared) -> int:
     options = prepared.options
     writers: tuple[tuple[Path | None, Callable[[Path], object]], ...] = (
         (options.html, lambda f: html.write(result, f)),
+        (options.flame, lambda f: flame.write(run, f)),
         (options.trace, lambda f: perfetto.write(run, f)),
         (options.csv, lambda f: msprof.write(run, f)),
     )
@@ -52,7 +60,7 @@ def _profile(prepared: Prepared) -> int:
         print(json.dumps(summary.as_json(result), indent=1))
     else:
         text.show(result)
-        for path in filter(None, (options.html, options.trace, options.csv)):
+        for path in filter(None, (options.html, options.flame, options.trace, options.csv)):
             print(f"wrote {path}")
     if complaint is not None:
         raise complaint

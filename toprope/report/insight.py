@@ -230,7 +230,7 @@ def _occupancy(run: Run) -> dict[str, Any]:
     """The load of each core: cycles, bytes through GM, and the launch's L2 hit rate (the model has it for the whole chip)."""
     trace, timeline = run.trace, run.timeline
     ranges = trace.decoded()
-    through_gm = np.where(ranges.space == 0, ranges.row_bytes * ranges.rows, 0)
+    through_gm = np.where(ranges.space == 0, ranges.sizes(), 0)
     blocks: dict[int, list[dict[str, Any]]] = {}
     for i, core in enumerate(trace.cores):
         mine = slice(int(trace.access_begin[i]), int(trace.access_begin[i + 1]))

@@ -113,7 +113,7 @@ def _cores(run: Run) -> list[_Core]:
     trace, timeline = run.trace, run.timeline
     per_us = run.soc.ghz * 1e3
     ranges = trace.decoded()
-    size = (ranges.row_bytes * ranges.rows).astype(float)
+    size = ranges.sizes().astype(float)
     copies = kinds(trace, "copy")
     out = []
     for i in range(len(trace.cores)):
@@ -147,6 +147,8 @@ def _touched(pipe: Array, space: Array, mode: Array, size: Array) -> dict[tuple[
 
 def _moved(instr: Array, space: Array, mode: Array, size: Array, copies: Array) -> dict[tuple[str, str], float]:
     """Bytes by (source, target) memory."""
+    real = size > 0  # outer loops have rows of their own
+    instr, space, mode, size = instr[real], space[real], mode[real], size[real]
     from_space, to_space = space[:-1], space[1:]
     pair = (instr[:-1] == instr[1:]) & (mode[:-1] == 1) & (mode[1:] >= 2) & copies[instr[:-1]]
     out: dict[tuple[str, str], float] = {}

@@ -68,11 +68,9 @@ def line_costs(run: Run) -> list[LineCost]:
     Copies overlap inside a pipe, so an instruction is charged from the end of the one before it; waiting for a flag is charged to nobody.
     """
     trace, timeline = run.trace, run.timeline
-    working = np.array([op.kind in ("compute", "copy", "scalar", "cache") for op in trace.ops], bool)
-    if not len(trace.instrs) or not working.any():
+    if not len(trace.instrs):
         return []
-    charge = occupancy(trace, np.asarray(timeline.start), np.asarray(timeline.end))
-    charge[~working[trace.instrs["op"]]] = 0
+    charge = working_cycles(run)
     key = trace.instrs["site"].astype(np.int64) * 8 + trace.instrs["pipe"]
     key[charge <= 0] = -1
     unique, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
@@ -85,6 +83,15 @@ def line_costs(run: Run) -> list[LineCost]:
             op = trace.ops[int(trace.instrs["op"][i])].name
             rows.append(LineCost(site.file, site.line, op, PIPES[int(k) % 8], int(n), float(total) / per_us))
     return sorted(rows, key=lambda r: -r.microseconds)
+
+
+def working_cycles(run: Run) -> Array:
+    """`occupancy` of the instructions that compute or move data; 0 for those that wait or only keep books."""
+    trace = run.trace
+    working = np.array([op.kind in ("compute", "copy", "scalar", "cache") for op in trace.ops] or [False], bool)
+    charge = occupancy(trace, np.asarray(run.timeline.start), np.asarray(run.timeline.end))
+    charge[~np.take(working, trace.instrs["op"])] = 0
+    return charge
 
 
 def occupancy(trace: Trace, start: Array, end: Array) -> Array:
@@ -145,6 +152,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
                     {"file": p.file, "line": p.line, "op": p.op, "pipe": p.pipe, "action": p.action} for p in f.places
                 ],
                 "cure": f.cure,
+                "saves_us": f.cycles_at_stake / (run.soc.ghz * 1e3),
             }
             for f in summary.findings
         ],
