@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -106,7 +107,7 @@ def shared_library(
         included: dict[str, str] = json.loads(manifest.read_text())
         if all(_digest_of(path) == digest for path, digest in included.items()):
             return library
-    cxx = compiler()
+    cxx, begin = compiler(), time.time_ns()
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
         unit, out, deps = Path(scratch) / "unit.cpp", Path(scratch) / "out.so", Path(scratch) / "out.d"
         unit.write_text(text)
@@ -134,7 +135,9 @@ def shared_library(
         partial = Path(scratch) / "manifest.json"
         partial.write_text(json.dumps(files))
         os.replace(out, library)
-        os.replace(partial, manifest)
+        # A file that was saved while the compiler ran may have been read before: such a library is built again next time.
+        if all(os.stat(p).st_mtime_ns < begin for p in files if os.path.exists(p)):
+            os.replace(partial, manifest)
     return library
 
 

@@ -133,12 +133,14 @@ class Launcher:
         time_only: bool = False,
         time_limit_s: float = 0.0,
         sync: str = "auto",
+        capture_limit_bytes: int = 0,
     ) -> Run:
         """Run all blocks on the software NPU.
 
         Arrays are passed in place (C-contiguous NumPy arrays; the kernel writes its outputs into them), None is a null pointer,
         numbers fill scalar arguments, bytes or a mapping fill tiling structs. `sync` is "auto" (the vendor's compiler inserts
-        barriers inside the vector pipe, its default) or "manual". Raises BadArgument, BadKernel, CompileFailed.
+        barriers inside the vector pipe, its default) or "manual". `capture_limit_bytes` above 0 keeps what every instruction wrote,
+        up to that size, in `Run.trace.values`. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
@@ -165,6 +167,7 @@ class Launcher:
                 execute=not time_only,
                 time_limit_s=time_limit_s,
                 system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
+                capture_limit_bytes=capture_limit_bytes,
             ),
             chip,
         )

@@ -15,6 +15,7 @@ from toprope.build import INCLUDE, shared_library
 from toprope.soc import Soc
 from toprope.trace import (
     ACCESS,
+    CAPTURED,
     CORE_TYPES,
     INSTR,
     KINDS,
@@ -27,6 +28,7 @@ from toprope.trace import (
     ReportRow,
     SiteRow,
     Trace,
+    Values,
 )
 
 GM_BASE = 0x1000_0000  # first GM address in a trace; the same in every run
@@ -59,6 +61,7 @@ class _Launch(c.Structure):
         ("gm", c.POINTER(_GmBuffer)),
         ("system_workspace", c.c_void_p),
         ("system_workspace_bytes", c.c_uint64),
+        ("capture_limit_bytes", c.c_uint64),
     ]
 
 
@@ -113,6 +116,7 @@ class Launch:
     check_contracts: bool = True
     time_limit_s: float = 0.0
     system_workspace: np.ndarray[Any, Any] | None = None
+    capture_limit_bytes: int = 0
 
 
 # Which memories a core type has; the others have size 0 there.
@@ -168,6 +172,7 @@ def run(launch: Launch, soc: Soc) -> Trace:
     if launch.system_workspace is not None:
         native.system_workspace = launch.system_workspace.ctypes.data
         native.system_workspace_bytes = launch.system_workspace.nbytes
+    native.capture_limit_bytes = launch.capture_limit_bytes
     signal = lib.toprope_run(c.byref(native))
     try:
         return _collect(lib, launch, soc, gm_rows, signal)
@@ -236,7 +241,14 @@ def _collect(lib: c.CDLL, launch: Launch, soc: Soc, gm: tuple[GmRow, ...], signa
         core_begin=np.cumsum([0, *map(len, instrs)]),
         access_begin=np.cumsum([0, *map(len, accesses)]),
         signal=signal,
+        values=_values(lib) if launch.capture_limit_bytes else None,
     )
+
+
+def _values(lib: c.CDLL) -> Values:
+    rows, count, data, size = c.c_void_p(), c.c_uint64(), c.c_void_p(), c.c_uint64()
+    complete = lib.toprope_captured(c.byref(rows), c.byref(count), c.byref(data), c.byref(size))
+    return Values(_copy(rows, count.value, CAPTURED), _copy(data, size.value, np.dtype(np.uint8)), bool(complete))
 
 
 def _ops(lib: c.CDLL) -> tuple[OpRow, ...]:

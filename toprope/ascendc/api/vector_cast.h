@@ -44,6 +44,7 @@ TOPROPE_OUTLINE void vector_cast(const AscendC::LocalTensor<T>& dst, const Ascen
                  1,
                  cast_body,
                  &context,
+                 sizeof context,
                  Overlap::whole,
                  is_float16<T> && saturates()});
 }

@@ -52,7 +52,7 @@ TOPROPE_OUTLINE void select(const AscendC::LocalTensor<T>& dst, const AscendC::L
                         first = lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride);
     const VectorOperand d = lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride);
     if (src1.has_scalar)
-        vector_call({kOpSelect, site, lanes, d, {first, bits}, 2, select_body, &context});
+        vector_call({kOpSelect, site, lanes, d, {first, bits}, 2, select_body, &context, sizeof context});
     else
         vector_call({kOpSelect, site, lanes, d, {first, src1.tensor, bits}, 3, select_body, &context});
 }

@@ -74,6 +74,7 @@ struct Core {
     Site last_site = {"", 0};
     Column<Instr> instrs;
     Column<Access> accesses;
+    uint64_t captured_instrs = 0;         // so many instructions have had their written bytes captured
     Fiber* fiber = nullptr;
 };
 
@@ -85,11 +86,13 @@ struct LaunchInfo {
     uint64_t system_workspace_bytes = 0;
     uint8_t* system_workspace = nullptr;
     bool check_contracts = true;
+    uint64_t capture_limit_bytes = 0;
 };
 
 // The runtime (runtime.cpp) owns these; one copy per process, shared by the AIC and AIV builds of a kernel.
 extern Core* self;  // the core whose fiber is running
 extern LaunchInfo launch_info;
+extern bool capturing;  // the launch keeps values: see Captured
 
 uint32_t site_index(Site site);
 uint16_t register_op(const Op& op);
@@ -107,8 +110,12 @@ void wait_until(bool (*ready)(void*), void* argument, const char* what, Site sit
 uint32_t core_count();
 Core* core_at(uint32_t index);
 
+// Keeps the bytes that the last instruction of the running core wrote; execution is synchronous, so they lie in memory when the next begins.
+void capture_written();
+
 inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
     if (TOPROPE_UNLIKELY(op.id == 0xffff)) op.id = register_op(op);
+    if (TOPROPE_UNLIKELY(capturing)) capture_written();
     Instr* instr = self->instrs.grow();
     *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
     self->last_site = site;

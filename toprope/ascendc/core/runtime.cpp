@@ -15,6 +15,7 @@ namespace toprope {
 
 Core* self = nullptr;
 LaunchInfo launch_info;
+bool capturing = false;
 
 namespace {
 
@@ -30,6 +31,8 @@ Column<const Op*> op_copies;   // every registered declaration: the AIC and AIV 
 Column<Report> reports;
 Column<Buffer> buffers;
 Column<GmBuffer> gm_buffers;
+Column<Captured> captured;
+Column<uint8_t> captured_bytes;
 uint32_t site_slot[kSiteSlots];
 Core* cores = nullptr;
 uint32_t cores_used = 0;
@@ -214,6 +217,7 @@ void fiber_main() {
     } catch (...) {
         report("kernel-exception", self->last_site, nullptr, "the kernel threw a C++ exception, which a device kernel cannot do");
     }
+    if (capturing) capture_written();
     self->fiber->done = self->finished = true;
     swapcontext(&self->fiber->context, &scheduler);
 }
@@ -300,6 +304,7 @@ void set_alarm(double seconds) {
 void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site) {
     Fiber* f = self->fiber;
     while (!ready(argument)) {
+        if (capturing) capture_written();  // before another core can change what was written
         f->waiting = true;
         f->ready = ready;
         f->argument = argument;
@@ -459,6 +464,7 @@ struct TopropeLaunch {
     const GmBuffer* gm;
     uint8_t* system_workspace;
     uint64_t system_workspace_bytes;
+    uint64_t capture_limit_bytes;  // 0: no values are kept
 };
 
 void toprope_release() {
@@ -476,6 +482,9 @@ void toprope_release() {
     reports.release();
     buffers.release();
     gm_buffers.release();
+    captured.release();
+    captured_bytes.release();
+    capturing = false;
     std::memset(site_slot, 0, sizeof site_slot);
     self = nullptr;
 }
@@ -484,7 +493,7 @@ void toprope_release() {
 int toprope_run(const TopropeLaunch* launch) {
     toprope_release();
     launch_info = {launch->blocks, launch->ratio, launch->mixed != 0, launch->tiling_key, launch->system_workspace_bytes,
-                   launch->system_workspace, launch->check_contracts != 0};
+                   launch->system_workspace, launch->check_contracts != 0, launch->capture_limit_bytes};
     for (int t = 0; t < 3; ++t) entry_of[t] = launch->entries[t];
     entry_arguments = launch->arguments;
     for (uint32_t i = 0; i < launch->gm_count; ++i) gm_buffers.push(launch->gm[i]);
@@ -506,6 +515,7 @@ int toprope_run(const TopropeLaunch* launch) {
         core.fiber->stack = stacks + i * kStackStride + kGuardBytes;
         mprotect(stacks + i * kStackStride, kGuardBytes, PROT_NONE);
     }
+    capturing = launch->capture_limit_bytes != 0 && launch->execute != 0;
     crash_signal = 0;
     {
         Alternate handlers;
@@ -537,6 +547,14 @@ void toprope_core(uint32_t i, const void** instrs, uint64_t* instr_count, const 
     *instr_count = cores[i].instrs.size;
     *accesses = cores[i].accesses.data;
     *access_count = cores[i].accesses.size;
+}
+// The kept rows and bytes. 1: everything was kept; 0: the limit was reached.
+uint32_t toprope_captured(const void** rows, uint64_t* row_count, const void** bytes, uint64_t* byte_count) {
+    *rows = captured.data;
+    *row_count = captured.size;
+    *bytes = captured_bytes.data;
+    *byte_count = captured_bytes.size;
+    return capturing;
 }
 uint64_t toprope_site_count() { return sites.size; }
 void toprope_site(uint64_t i, const char** file, uint32_t* line) {

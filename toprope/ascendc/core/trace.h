@@ -91,6 +91,22 @@ struct Report {
     uint64_t instr;  // index in the core's instruction column at the first occurrence
 };
 
+// What a launch with `capture` keeps of an instruction, in the order in which all cores executed: first its operands as lanes (fields of
+// Layout and Lanes in vector.h) and its scalars, then the bytes that it wrote.
+enum class CapturedKind : uint8_t { written, read_lanes, write_lanes, scalars };
+struct Captured {  // 72 bytes
+    uint64_t instr;     // index in the core's instruction column
+    uint64_t at;        // where its `bytes` bytes begin in the column of captured bytes
+    uint64_t bits[2];
+    uint32_t bytes;
+    uint32_t address, block_stride, repeat_stride;
+    uint32_t repeats, width, active, tail;
+    uint16_t core, block_lanes;
+    CapturedKind kind;
+    uint8_t element_bits, block_offset, bitmap;
+};
+static_assert(sizeof(Captured) == 72);
+
 // A buffer handed out by InitBuffer or AllocTensor's pool: where it lies and who asked for it.
 struct Buffer {
     uint32_t address, bytes;

@@ -63,6 +63,8 @@ static uint32_t lanes_in(const Lanes& l, uint32_t repeat) {
     return last;
 }
 
+#include "capture.cpp"
+
 // ---- footprints ----------------------------------------------------------------------------------------------------------
 
 uint64_t span_bytes(const Layout& o, const Lanes& l) {
@@ -105,6 +107,7 @@ static void touch_run(Instr& instr, Mode mode, const Layout& o, uint32_t first_r
 
 void touch_lanes(Instr& instr, Mode mode, const Layout& o, const Lanes& l) {
     if (l.empty()) return;
+    if (TOPROPE_UNLIKELY(capturing)) capture_lanes(mode, o, l);
     if (o.flat(l)) {
         touch(instr, Space::ub, mode, o.address, (l.total() * o.element_bits + 7) / 8);
         return;
@@ -377,6 +380,7 @@ void vector_call(const VectorCall& call) {
     Instr& instr = record(call.op, call.site, call.lanes.repeats, dtype_argument(call));
     for (uint32_t i = 0; i < call.sources; ++i) touch_operand(instr, Mode::read, call.src[i], call.lanes);
     touch_operand(instr, Mode::write, call.dst, call.lanes);
+    if (TOPROPE_UNLIKELY(capturing) && call.context_bytes != 0) capture_scalars(call.context, call.context_bytes);
     if (!self->execute) return;
     const Layout* out = lanes_out ? &call.dst.layout : nullptr;
     if (call.saturate)

@@ -254,6 +254,7 @@ struct VectorCall {
     uint32_t sources;
     Body body;
     const void* context;
+    uint32_t context_bytes = 0;  // what of the context a launch with `capture` keeps: its scalars and modes
     Overlap overlap = Overlap::whole;
     bool saturate = false;  // a 16-bit float result: infinity becomes the largest number, NaN becomes 0
 };
@@ -272,7 +273,8 @@ struct LaneOp {
     template <typename... Sources>
     TOPROPE_OUTLINE static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst,
                                      const Sources&... src) {
-        vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, overlap, is_float16<D> && saturates()});
+        vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, std::is_empty_v<F> ? 0 : sizeof(F), overlap,
+                     is_float16<D> && saturates()});
     }
 };
 
