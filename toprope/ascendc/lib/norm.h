@@ -43,7 +43,7 @@ void layer_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
     static_assert(kLibraryFloat<T>, "LayerNorm: half and float only (see `toprope api LayerNorm`)");
     if (self->type == CoreType::aic || shape.rows == 0 || shape.n == 0) return;
     const auto g = vector_in_float(scratch, gamma, shape.width, site), b = vector_in_float(scratch, beta, shape.width, site);
-    const RowScratch s(scratch, shape.rows, shape.width, 2, 2, false, site);
+    const RowScratch s(scratch, shape.rows, shape.width, kLayerNormTemporaries, site);
     const float share = 1.f / static_cast<float>(shape.n);
     for (uint32_t first = 0; s.rows > 0 && first < shape.rows; first += s.rows) {
         const Rows r{shape.rows - first < s.rows ? shape.rows - first : s.rows, shape.width, site};
@@ -68,7 +68,7 @@ void rms_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC
     static_assert(kLibraryFloat<T>, "RmsNorm: half and float only (see `toprope api RmsNorm`)");
     if (self->type == CoreType::aic || shape.rows == 0 || shape.n == 0) return;
     const auto g = vector_in_float(scratch, gamma, shape.width, site);
-    const RowScratch s(scratch, shape.rows, shape.width, 1, 2, false, site);
+    const RowScratch s(scratch, shape.rows, shape.width, kRmsNormTemporaries, site);
     for (uint32_t first = 0; s.rows > 0 && first < shape.rows; first += s.rows) {
         const Rows r{shape.rows - first < s.rows ? shape.rows - first : s.rows, shape.width, site};
         const Steps<float> v = r.all(), values = r.all(8);

@@ -193,7 +193,7 @@ void Exp(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor
     if constexpr (taylorExpandLevel == 0)
         toprope::Steps<T>{static_cast<int32_t>(calCount), site}.exp(dst, src);
     else
-        toprope::by_pieces<3>(scratch, dst, {src}, calCount, site, toprope::ExpTaylorBody<taylorExpandLevel>{});
+        toprope::by_pieces<toprope::kExpTemporaries>(scratch, dst, {src}, calCount, site, toprope::ExpTaylorBody<taylorExpandLevel>{});
 }
 template <typename T, uint8_t taylorExpandLevel, bool isReuseSource = false>
 void Exp(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, toprope::Site site = toprope::Site::here()) {

@@ -157,13 +157,12 @@ struct RowScratch {
     // whole_blocks: row values come from packed tensors, so that every round begins at a multiple of eight rows.
     AscendC::LocalTensor<float> partial, packed, blocks[3], data[2];
     uint32_t rows = 0;  // per round; 0 after a report
+    RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, RowTemporaries t, Site site)
+        : RowScratch(scratch, total_rows, width, t.block_tensors, t.data_tensors, false, site) {}
     RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, uint32_t block_tensors, uint32_t data_tensors, bool whole_blocks,
                Site site) {
         const uint32_t long_row = (width / 64 + 8) / 8 * 8;  // partial results of one row
-        const auto bytes = [&](uint32_t n) {
-            const uint32_t padded = (n + 7) / 8 * 8, partials = n * 64 > long_row ? n * 64 : long_row;
-            return (uint64_t{partials} + padded + uint64_t{padded} * 8 * block_tensors + uint64_t{n} * width * data_tensors) * 4;
-        };
+        const auto bytes = [&](uint32_t n) { return row_scratch_bytes(n, width, block_tensors, data_tensors); };
         uint32_t room = total_rows < 8 ? total_rows : (total_rows + 7) / 8 * 8;
         const uint64_t per_row = bytes(16) - bytes(8);
         if (bytes(room) > scratch.left()) room = static_cast<uint32_t>(scratch.left() / (per_row / 8)) / 8 * 8;

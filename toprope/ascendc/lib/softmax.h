@@ -82,10 +82,11 @@ struct SoftmaxRound {
 };
 
 // Calls body(round) for as many rows at a time as the scratch allows.
-template <uint32_t block_tensors, uint32_t data_tensors, typename F>
-void softmax_rounds(Scratch scratch, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site, const F& body) {
+template <typename F>
+void softmax_rounds(Scratch scratch, RowTemporaries t, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site,
+                    const F& body) {
     if (self->type == CoreType::aic || shape.srcM == 0 || shape.srcK == 0) return;
-    const RowScratch s(scratch, shape.srcM, shape.srcK, block_tensors, data_tensors, packed_values, site);
+    const RowScratch s(scratch, shape.srcM, shape.srcK, t.block_tensors, t.data_tensors, packed_values, site);
     for (uint32_t first = 0; s.rows > 0 && first < shape.srcM; first += s.rows) {
         const uint32_t rows = shape.srcM - first < s.rows ? shape.srcM - first : s.rows;
         body(SoftmaxRound{Rows{rows, shape.srcK, site}, first, shape.oriSrcK, packed_values, s});
@@ -110,7 +111,7 @@ template <typename T, typename V>
 void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>* sum, const AscendC::LocalTensor<V>* max,
              const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftMax: half and float only (see `toprope api SoftMax`)");
-    softmax_rounds<2, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
         r.rows.template reduce<Fold::MAX>(r.s.blocks[0], x, r.n, r.s.partial, r.s.packed);
         const FloatTensor y = exponentials(r, dst, x);
@@ -133,7 +134,7 @@ template <typename T, typename V>
 void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bool divide, const AscendC::SoftMaxShapeInfo& shape,
                    bool packed_values, Site site) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftmaxFlash: half and float only (see `toprope api SoftmaxFlashV2`)");
-    softmax_rounds<3, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds(scratch, flash_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor &max = r.s.blocks[0], &sum = r.s.blocks[1], &scale = r.s.blocks[2], x = r.matrix(t.src, r.s.data[0]);
         const Steps<float> v = r.values();
         r.rows.template reduce<Fold::MAX>(max, x, r.n, r.s.partial, r.s.packed);
@@ -157,7 +158,7 @@ template <typename T, typename V>
 void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>& sum,
                     const AscendC::LocalTensor<V>& max, const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape,
                     bool packed_values, Site site) {
-    softmax_rounds<2, kConverted<T>>(scratch, shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
         r.load_values(r.s.blocks[0], max), r.load_values(r.s.blocks[1], sum);
         const FloatTensor y = exponentials(r, dst, x);
@@ -171,7 +172,7 @@ template <typename T>
 void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& grad,
                   const AscendC::LocalTensor<T>& src, bool front, const AscendC::SoftMaxShapeInfo& shape, Site site) {
     static_assert(kLibraryFloat<T>, "SoftmaxGrad: half and float only (see `toprope api SoftmaxGrad`)");
-    softmax_rounds<1, 2>(scratch, shape, false, site, [&](const SoftmaxRound& r) {
+    softmax_rounds(scratch, kSoftmaxGradTemporaries, shape, false, site, [&](const SoftmaxRound& r) {
         const FloatTensor &product = r.s.data[0], g = r.matrix(grad, r.s.data[0]), y = r.matrix(src, r.s.data[1]);
         const Steps<float> v = r.rows.all();
         v.mul(product, g, y);

@@ -1,0 +1,155 @@
+"""What host code is told about temporary space is what the kernels take: the least is enough, a block less is a finding."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.ascendc.harness import kernels
+from tests.ascendc.ub_kernel import FRAME, call, mistakes, ub_kernel
+from toprope.kernel import KernelFile
+
+CPP = {2: "half", 4: "float"}
+NUMPY = {2: np.float16, 4: np.float32}
+UNARY = ["Log", "Frac", "Sign", "Sin", "Tan", "Atan", "Cosh", "Tanh", "Erf", "Sigmoid"]
+BINARY = ["Fmod", "GeGLU", "ReGlu"]
+ROWS, WIDTH = 13, 80
+
+HOST = """
+#include "host/tiling/row_tiling.h"
+struct Shape {
+    int64_t dims[3];
+    int64_t GetShapeSize() const { return dims[0] * dims[1] * dims[2]; }
+    size_t GetDimNum() const { return 3; }
+    int64_t GetDim(size_t i) const { return dims[i]; }
+};
+struct MethodTiling {  // as the host's macros declare one
+    uint32_t m = 0, split = 0, other = 0;
+    void set_srcM(uint32_t v) { m = v; }
+    void set_splitM(uint32_t v) { split = v; }
+#define OTHER(f) void set_##f(uint32_t v) { other = v; }
+    OTHER(srcK) OTHER(srcSize) OTHER(outMaxM) OTHER(outMaxK) OTHER(outMaxSize) OTHER(splitK) OTHER(splitSize) OTHER(reduceM)
+    OTHER(reduceK) OTHER(reduceSize) OTHER(rangeM) OTHER(tailM) OTHER(tailSplitSize) OTHER(tailReduceSize)
+};
+"""
+
+
+def text() -> str:
+    out = HOST + FRAME
+    shape = "const Shape shape{{1, m, k}}; uint32_t most = 0, least = 0;"
+    give = "z.SetValue(0, (int32_t)least); z.SetValue(1, (int32_t)most);"
+    for name in UNARY + BINARY:
+        factors = f"uint32_t nodes = 0, extra = 0; Get{name}TmpBufferFactorSize(bytes, nodes, extra); z.SetValue(2, (int32_t)nodes); z.SetValue(3, (int32_t)extra);"
+        out += ub_kernel(
+            f"size_{name}",
+            {"z": "int32_t"},
+            f"{shape} Get{name}MaxMinTmpSize(shape, bytes, false, most, least); {give} {factors}",
+            ["m", "k", "bytes"],
+        )
+    rows = {
+        "SoftMax": "least = GetSoftMaxMinTmpSize(shape, bytes, false); most = GetSoftMaxMaxTmpSize(shape, bytes, false);",
+        "Flash": "least = GetSoftMaxFlashV2MinTmpSize(shape, bytes, 4, true); most = GetSoftMaxFlashV2MaxTmpSize(shape, bytes, 4, true);",
+        "Grad": "least = GetSoftMaxGradMinTmpSize(shape, bytes, false, false); most = GetSoftMaxGradMaxTmpSize(shape, bytes, false, false);",
+        "LayerNorm": "GetLayerNormMaxMinTmpSize(shape, bytes, false, most, least);",
+        "RmsNorm": "GetRmsNormMaxMinTmpSize(shape, bytes, most, least);",
+    }
+    for name, ask in rows.items():
+        out += ub_kernel(f"size_{name}", {"z": "int32_t"}, f"{shape} {ask} {give}", ["m", "k", "bytes"])
+    out += ub_kernel(
+        "tilings",
+        {"z": "int32_t"},
+        """const Shape shape{{3, m, k}}; SoftMaxTiling t; MethodTiling u; LayerNormTiling n; RmsNormTiling r;
+        SoftMaxFlashV2TilingFunc(shape, 2, 4, space, t, true); SoftMaxTilingFunc(shape, 4, space, u);
+        GetLayerNormNDTilingInfo(shape, space, 2, false, n); GetRmsNormTilingInfo(shape, shape, space, 4, r);
+        uint32_t all[] = {t.srcM, t.srcK, t.splitM, t.rangeM, t.tailM, t.outMaxK, u.m, u.split, n.bLength, n.sLength, n.hLength, n.originalHLength, r.sLength};
+        for (int i = 0; i < 13; ++i) z.SetValue(i, (int32_t)all[i]);""",
+        ["m", "k", "space"],
+    )
+    info = "SoftMaxTiling tiling; SoftMaxShapeInfo info{(uint32_t)m, (uint32_t)k, (uint32_t)m, (uint32_t)k};"
+    norm = "tiling; tiling.bLength = 1; tiling.sLength = m; tiling.hLength = tiling.originalHLength = k;"
+    for c in CPP.values():
+        two, three = {"x": c, "y": c, "t": "uint8_t"}, {"g": c, "x": c, "y": c, "t": "uint8_t"}
+        for name in UNARY:
+            out += ub_kernel(f"{name}_{c}", two, f"{name}<{c}>(y, x, t, n);", ["n"])
+        for name in BINARY:
+            out += ub_kernel(f"{name}_{c}", three, f"{name}<{c}>(y, g, x, t, n);", ["n"])
+        values = {"x": c, "y": c, "a": "float", "b": "float", "e": c, "t": "uint8_t"}
+        out += ub_kernel(f"SoftMax_{c}", values, f"{info} SoftMax<{c}>(y, b, a, x, t, tiling, info);", ["m", "k"])
+        out += ub_kernel(
+            f"Flash_{c}",
+            values,
+            f"{info} SoftmaxFlashV2<{c}, false>(y, b, a, x, e, b, a, t, tiling, info);",
+            ["m", "k"],
+        )
+        out += ub_kernel(f"Grad_{c}", values, f"{info} SoftmaxGrad<{c}>(y, x, x, t, tiling, false, info);", ["m", "k"])
+        vectors = {"x": c, "y": c, "a": c, "b": c, "e": c, "t": "uint8_t"}
+        out += ub_kernel(
+            f"LayerNorm_{c}",
+            vectors,
+            f"LayerNormTiling {norm} LayerNorm<{c}>(y, a, b, x, e, e, t, {c}(0.1f), tiling);",
+            ["m", "k"],
+        )
+        out += ub_kernel(
+            f"RmsNorm_{c}", vectors, f"RmsNormTiling {norm} RmsNorm<{c}>(y, x, e, t, {c}(0.1f), tiling);", ["m", "k"]
+        )
+    return out
+
+
+@pytest.fixture(scope="module")
+def compiled() -> KernelFile:
+    return kernels(text(), "host_sizes")
+
+
+def sizes(compiled: KernelFile, name: str, rows: int, width: int, size: int) -> np.ndarray:
+    z = np.zeros(8, np.int32)
+    call(compiled, f"size_{name}", z, rows, width, size)
+    return z
+
+
+@pytest.mark.parametrize("size", CPP)
+@pytest.mark.parametrize("name", UNARY + BINARY)
+def test_element_wise_functions_work_with_the_least(compiled: KernelFile, name: str, size: int) -> None:
+    n = 1000
+    least, most, nodes, extra = sizes(compiled, name, 1, n, size)[:4]
+    assert least <= most <= nodes * n * size + extra
+    x, y = np.full(1008, 0.5, NUMPY[size]), np.zeros(1008, NUMPY[size])
+    operands = [x, x.copy(), y] if name in BINARY else [x, y]
+    for space in {int(least), int(most)} - {0}:
+        assert not mistakes(call(compiled, f"{name}_{CPP[size]}", *operands, np.zeros(space, np.uint8), n))
+    if least > 32:
+        short = call(compiled, f"{name}_{CPP[size]}", *operands, np.zeros(least - 32, np.uint8), n)
+        assert mistakes(short) == {"temporary-space-too-small"}
+
+
+@pytest.mark.parametrize("size", CPP)
+@pytest.mark.parametrize("name", ["SoftMax", "Flash", "Grad", "LayerNorm", "RmsNorm"])
+def test_row_wise_functions_work_with_the_least(compiled: KernelFile, name: str, size: int) -> None:
+    least, most = sizes(compiled, name, ROWS, WIDTH, size)[:2]
+    assert least < most
+    t = NUMPY[size]
+    x = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(t)
+    values = t if "Norm" in name else np.float32
+    results, counts = [], []
+    for space in (int(least), int(most), int(most) * 2):
+        y, a = np.zeros((ROWS, WIDTH), t), np.zeros(128, values)
+        run = call(
+            compiled, f"{name}_{CPP[size]}", x, y, a, a.copy(), np.ones(256, t), np.zeros(space, np.uint8), ROWS, WIDTH
+        )
+        assert not mistakes(run)
+        results.append(y)
+        counts.append(len(run.trace.instrs))
+    assert np.array_equal(results[0], results[1])
+    assert counts[0] > counts[1] == counts[2], "the most is what makes one round of it"
+
+
+def test_tiling_structures(compiled: KernelFile) -> None:
+    z = np.zeros(16, np.int32)
+    call(compiled, "tilings", z, 7, 75, 8000)
+    m, k, split, full, tail, block, m2, split2, b, s, h, original, s2 = z[:13]
+    assert (m, k, block, m2) == (21, 80, 8, 21)
+    assert 0 < split < 21 and split <= split2
+    assert full * split + tail == 21
+    assert (b, s, h, original, s2) == (3, 7, 80, 75, 7)
+    assert math.prod(z[8:10]) == 21

@@ -1,0 +1,154 @@
+// Temporary space and tiling structures of the row-wise functions (softmax family, LayerNorm, RmsNorm) as host code asks for them: the
+// pages 高阶API/激活函数/SoftMax接口/*Tiling*, 归一化操作/{LayerNorm,RmsNorm}-Tiling. Of a structure, the fields that name the shape and
+// the split are set; the functions of this library read no others. A structure is a plain one (AscendC::tiling) or one with set_field
+// methods (optiling). Plain C++.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "vector_sizes.h"
+
+namespace toprope {
+
+// Calls the first of two generic lambdas that accepts the arguments.
+template <typename ByMethod, typename ByField, typename Tiling, typename Value>
+void set_by(const ByMethod& by_method, const ByField& by_field, Tiling& tiling, Value value) {
+    if constexpr (std::is_invocable_v<ByMethod, Tiling&, Value>)
+        by_method(tiling, value);
+    else
+        by_field(tiling, value);
+}
+#define TOPROPE_SET(tiling, field, value)                                                                       \
+    toprope::set_by([](auto& t, auto v) -> decltype(static_cast<void>(t.set_##field(v))) { t.set_##field(v); }, \
+                    [](auto& t, auto v) { t.field = v; }, tiling, value)
+
+// Rows that fit `space` bytes, at most all of them.
+inline uint32_t rows_that_fit(uint32_t rows, uint32_t width, RowTemporaries t, uint64_t space) {
+    uint32_t fit = rows;
+    while (fit > 1 && row_scratch_bytes(fit, width, t.block_tensors, t.data_tensors) > space) fit = fit > 8 ? (fit - 1) / 8 * 8 : fit - 1;
+    return fit;
+}
+
+template <typename Shape, typename Tiling>
+void softmax_tiling(const Shape& shape, uint32_t element_bytes, uint32_t value_bytes, RowTemporaries t, uint64_t space, Tiling& tiling) {
+    const RowShape r = row_shape(shape, element_bytes);
+    const uint32_t split = rows_that_fit(r.rows, r.width, t, space), block = 32 / value_bytes, tail = split == 0 ? 0 : r.rows % split;
+    TOPROPE_SET(tiling, srcM, r.rows), TOPROPE_SET(tiling, srcK, r.width), TOPROPE_SET(tiling, srcSize, r.rows * r.width);
+    TOPROPE_SET(tiling, outMaxM, r.rows), TOPROPE_SET(tiling, outMaxK, block), TOPROPE_SET(tiling, outMaxSize, r.rows * block);
+    TOPROPE_SET(tiling, splitM, split), TOPROPE_SET(tiling, splitK, r.width), TOPROPE_SET(tiling, splitSize, split * r.width);
+    TOPROPE_SET(tiling, reduceM, split), TOPROPE_SET(tiling, reduceK, block), TOPROPE_SET(tiling, reduceSize, split * block);
+    TOPROPE_SET(tiling, rangeM, split == 0 ? 0u : r.rows / split), TOPROPE_SET(tiling, tailM, tail);
+    TOPROPE_SET(tiling, tailSplitSize, tail * r.width), TOPROPE_SET(tiling, tailReduceSize, tail * block);
+}
+template <typename Shape>
+SpaceRange softmax_space(const Shape& shape, uint32_t element_bytes, RowTemporaries t) {
+    const RowShape r = row_shape(shape, element_bytes);
+    return row_space(r.rows, r.width, t);
+}
+// gamma and beta are kept as floats when they are half.
+template <typename Shape>
+SpaceRange norm_space(const Shape& shape, uint32_t element_bytes, RowTemporaries t, uint32_t vectors) {
+    const RowShape r = row_shape(shape, element_bytes);
+    return row_space(r.rows, r.width, t, element_bytes < 4 ? vectors : 0);
+}
+template <typename Shape, typename Tiling>
+void norm_tiling(const Shape& shape, const Shape& original, uint32_t element_bytes, Tiling& tiling) {
+    const RowShape r = row_shape(shape, element_bytes);
+    const auto b = static_cast<uint32_t>(shape.GetDim(0));
+    TOPROPE_SET(tiling, bLength, b), TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b), TOPROPE_SET(tiling, hLength, r.width);
+    TOPROPE_SET(tiling, originalHLength, static_cast<uint32_t>(original.GetDim(original.GetDimNum() - 1)));
+}
+
+}  // namespace toprope
+
+namespace AscendC {
+
+template <typename Shape>
+uint32_t GetSoftMaxMaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::softmax_temporaries(dataTypeSize)).most;
+}
+template <typename Shape>
+uint32_t GetSoftMaxMinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::softmax_temporaries(dataTypeSize)).least;
+}
+template <typename Shape, typename Tiling>
+void SoftMaxTilingFunc(const Shape& srcShape, const uint32_t dataTypeSize, const uint32_t localWorkSpaceSize, Tiling& softmaxTiling) {
+    toprope::softmax_tiling(srcShape, dataTypeSize, dataTypeSize, toprope::softmax_temporaries(dataTypeSize), localWorkSpaceSize,
+                            softmaxTiling);
+}
+
+template <typename Shape>
+uint32_t GetSoftMaxFlashMaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::flash_temporaries(dataTypeSize)).most;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashMinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::flash_temporaries(dataTypeSize)).least;
+}
+template <typename Shape, typename Tiling>
+void SoftMaxFlashTilingFunc(const Shape& srcShape, const uint32_t dataTypeSize, const uint32_t localWorkSpaceSize,
+                            Tiling& softmaxFlashTiling, const bool = false) {
+    toprope::softmax_tiling(srcShape, dataTypeSize, dataTypeSize, toprope::flash_temporaries(dataTypeSize), localWorkSpaceSize,
+                            softmaxFlashTiling);
+}
+
+// dataTypeSize1: elements of the matrix; dataTypeSize2: of the row values.
+template <typename Shape>
+uint32_t GetSoftMaxFlashV2MaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize1, const uint32_t, const bool, const bool = false,
+                                     const bool = false) {
+    return toprope::softmax_space(srcShape, dataTypeSize1, toprope::flash_temporaries(dataTypeSize1)).most;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashV2MinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize1, const uint32_t, const bool, const bool = false,
+                                     const bool = false) {
+    return toprope::softmax_space(srcShape, dataTypeSize1, toprope::flash_temporaries(dataTypeSize1)).least;
+}
+template <typename Shape, typename Tiling>
+void SoftMaxFlashV2TilingFunc(const Shape& srcShape, const uint32_t dataTypeSize1, const uint32_t dataTypeSize2,
+                              const uint32_t localWorkSpaceSize, Tiling& softmaxFlashTiling, const bool, const bool = false,
+                              const bool = false) {
+    toprope::softmax_tiling(srcShape, dataTypeSize1, dataTypeSize2, toprope::flash_temporaries(dataTypeSize1), localWorkSpaceSize,
+                            softmaxFlashTiling);
+}
+
+template <typename Shape>
+uint32_t GetSoftMaxGradMaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::kSoftmaxGradTemporaries).most;
+}
+template <typename Shape>
+uint32_t GetSoftMaxGradMinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool, const bool) {
+    return toprope::softmax_space(srcShape, dataTypeSize, toprope::kSoftmaxGradTemporaries).least;
+}
+template <typename Shape, typename Tiling>
+void SoftMaxGradTilingFunc(const Shape& srcShape, const uint32_t dataTypeSize, const uint32_t localWorkSpaceSize, Tiling& softmaxGradTiling,
+                           const bool = false) {
+    toprope::softmax_tiling(srcShape, dataTypeSize, dataTypeSize, toprope::kSoftmaxGradTemporaries, localWorkSpaceSize, softmaxGradTiling);
+}
+
+template <typename Shape>
+void GetLayerNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
+    toprope::norm_space(srcShape, typeSize, toprope::kLayerNormTemporaries, 2).give(maxValue, minValue);
+}
+template <typename Shape, typename Tiling>
+void GetLayerNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
+    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+}
+template <typename Shape, typename Tiling>
+void GetLayerNormNDTillingInfo(const Shape& srcShape, const uint32_t space, const uint32_t typeSize, const bool reuse, Tiling& tilling) {
+    GetLayerNormNDTilingInfo(srcShape, space, typeSize, reuse, tilling);
+}
+template <typename Shape>
+bool GetRmsNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue, const bool = false) {
+    toprope::norm_space(srcShape, typeSize, toprope::kRmsNormTemporaries, 1).give(maxValue, minValue);
+    return true;
+}
+template <typename Shape, typename Tiling>
+bool GetRmsNormTilingInfo(const Shape& srcShape, const Shape& originSrcShape, const uint32_t, const uint32_t typeSize, Tiling& tiling,
+                          const bool = false) {
+    toprope::norm_tiling(srcShape, originSrcShape, typeSize, tiling);
+    return true;
+}
+
+}  // namespace AscendC
+#undef TOPROPE_SET
