@@ -14,6 +14,12 @@ def add(x: In["N", f32], y: In["N", f32], z: Out["N", f32], *, T=tile.tune(8192,
 
 
 @tile.kernel
+def add_half(x: In["N", f16], y: In["N", f16], z: Out["N", f16], *, T=tile.tune(8192, mult=64)):
+    for i in tile.tiles(x.shape[0], T, depth=2):
+        z[i] = x[i] + y[i]
+
+
+@tile.kernel
 def softmax(x: In["M", "N", f32], y: Out["M", "N", f32], *, R=tile.tune(8), C=tile.tune(1024, mult=64)):
     M, N = x.shape
     for r in tile.tiles(M, R, depth=2):

@@ -18,10 +18,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Span:
-    """One step of a tiles loop: elements [lo, hi) of an axis."""
+    """One step of a tiles loop: elements [lo, hi) of an axis; steps of size 1 drop their axis from loaded tiles."""
 
     lo: int
     hi: int
+    size: int
 
     def __len__(self) -> int:
         return self.hi - self.lo
@@ -138,7 +139,7 @@ class GlobalArray:
             raise TileError(
                 f"{len(keys)} indices for an array of {self.data.ndim} dimensions", cure="one index per dimension"
             )
-        return tuple(slice(k.lo, k.hi) if isinstance(k, Span) else k for k in keys)
+        return tuple(k if not isinstance(k, Span) else k.lo if k.size == 1 else slice(k.lo, k.hi) for k in keys)
 
     def fitting(self, value: Tile | Accumulator, where: tuple[Any, ...]) -> Array:
         """The stored lanes; one value per row, (r, 1), goes to an array of one dimension."""
@@ -286,7 +287,7 @@ def matmul(a: Tile, b: Tile) -> Product:
 def tiles(*axes: Any, depth: int = 1, swizzle: int = 1) -> Iterator[Any]:
     """The steps of a loop over tiles: tiles(extent, size), or tiles((extent, size), (extent, size)) for several axes."""
     pairs = axes if isinstance(axes[0], tuple) else (axes,)
-    spans = [[Span(lo, min(lo + size, extent)) for lo in range(0, extent, size)] for extent, size in pairs]
+    spans = [[Span(lo, min(lo + size, extent), size) for lo in range(0, extent, size)] for extent, size in pairs]
     for step in product(*spans):  # swizzle and depth change the order and the buffers, never a value
         yield step if isinstance(axes[0], tuple) else step[0]
 

@@ -95,7 +95,9 @@ def value_bytes(program: Program, axes: tuple[str, str], kind: Dtype, *, bits: b
 
     lanes = extent(axes[0], 64) if axes[1] == ONE else extent(axes[0], 1) * extent(axes[1], pitch_elements(program))
     repeats = -(-lanes * kind.bits // 8 // REPEAT_BYTES)
-    return max(BLOCK_BYTES, -(-repeats * REPEAT_BYTES // kind.bits)) if bits else repeats * REPEAT_BYTES
+    if bits:
+        repeats = -(-repeats // kind.bits)
+    return repeats * REPEAT_BYTES
 
 
 def place(program: Program) -> Plan:
