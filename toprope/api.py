@@ -64,7 +64,9 @@ def not_yet() -> dict[str, str]:
         return {}
     return {
         m.group(1): m.group(2)
-        for m in re.finditer(r'^TOPROPE_NOT_YET\(\s*(\w+)\s*,\s*"([^"]*)"', file.read_text(), re.M)
+        for m in re.finditer(
+            r'^TOPROPE_NOT_YET(?:_ON_TENSORS|_CLASS)?\(\s*(\w+)\s*,\s*"([^"]*)"', file.read_text(), re.M
+        )
     }
 
 

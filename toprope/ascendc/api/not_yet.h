@@ -26,9 +26,69 @@ TOPROPE_NOT_YET(AtomicMax, "Ascend 950 only; on this chip use SetAtomicMax and a
 TOPROPE_NOT_YET(AtomicMin, "Ascend 950 only; on this chip use SetAtomicMin and a copy")
 TOPROPE_NOT_YET(AtomicCas, "Ascend 950 only")
 TOPROPE_NOT_YET(AtomicExch, "Ascend 950 only")
-TOPROPE_NOT_YET(GetSpr, "not supported yet")
-TOPROPE_NOT_YET(ClearSpr, "not supported yet")
+TOPROPE_NOT_YET(GetSpr, "Ascend 950 only")
+TOPROPE_NOT_YET(ClearSpr, "Ascend 950 only")
 TOPROPE_NOT_YET(CheckLocalMemoryIA, "not supported; toprope checks every access anyway")
 TOPROPE_NOT_YET(GetHcclContext, "communication between chips is not supported yet")
 TOPROPE_NOT_YET(MakeTensorTrait, "TensorTrait is not supported yet")
 TOPROPE_NOT_YET(ConfusionTranspose, "its tiling is not supported yet; use Transpose, TransDataTo5HD or DataCopy with strides")
+
+// Functions on tensors. Kernels write their own under such names: "..." loses against every parameter of theirs.
+#define TOPROPE_NOT_YET_ON_TENSORS(Name, why)                                                    \
+    namespace AscendC {                                                                          \
+    template <typename T, typename... X>                                                         \
+    void Name(const LocalTensor<T>&, ...) {                                                      \
+        static_assert(sizeof(T) == 0, #Name ": " why "; `toprope api` lists what is supported"); \
+    }                                                                                            \
+    template <typename T, bool, typename... X>                                                   \
+    void Name(const LocalTensor<T>&, ...) {                                                      \
+        static_assert(sizeof(T) == 0, #Name ": " why "; `toprope api` lists what is supported"); \
+    }                                                                                            \
+    }
+
+TOPROPE_NOT_YET_ON_TENSORS(IsNan, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(IsInf, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(IsFinite, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Hypot, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(SinCos, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Fma, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Clamp, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Where, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalAnd, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalAnds, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalOr, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalOrs, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalXor, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(LogicalNot, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(BitwiseAnd, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(BitwiseOr, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(BitwiseXor, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(BitwiseNot, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Quantize, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Dequantize, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(AntiQuantize, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(PhiloxRandom, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Subs, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(Divs, "Ascend 950 only")
+TOPROPE_NOT_YET_ON_TENSORS(BatchNorm, "not supported yet; write it with Add, Mul and Div over the rows")
+TOPROPE_NOT_YET_ON_TENSORS(GroupNorm, "not supported yet; use LayerNorm per group")
+TOPROPE_NOT_YET_ON_TENSORS(SoftmaxFlashV3, "not supported yet; use SoftmaxFlashV2")
+TOPROPE_NOT_YET_ON_TENSORS(TransData, "not supported yet; use TransDataTo5HD or DataCopy with strides")
+TOPROPE_NOT_YET_ON_TENSORS(Lgamma, "not supported yet")
+TOPROPE_NOT_YET_ON_TENSORS(Digamma, "not supported yet")
+TOPROPE_NOT_YET_ON_TENSORS(ReduceXorSum, "not supported yet; use Xor and Sum")
+
+// A class: declaring an object of it shows the sentence.
+#define TOPROPE_NOT_YET_CLASS(Name, why)                                                                       \
+    namespace AscendC {                                                                                        \
+    template <auto... value>                                                                                   \
+    class Name {                                                                                               \
+        static_assert(sizeof...(value) == 0xffffff, #Name ": " why "; `toprope api` lists what is supported"); \
+    };                                                                                                         \
+    }
+namespace AscendC {
+enum HcclServerType { HCCL_SERVER_TYPE_AICPU = 0, HCCL_SERVER_TYPE_CCU, HCCL_SERVER_TYPE_END };
+}
+TOPROPE_NOT_YET_CLASS(Hccl, "communication between chips is not supported yet")
+#undef TOPROPE_NOT_YET_CLASS
+#undef TOPROPE_NOT_YET_ON_TENSORS
