@@ -9,7 +9,8 @@ from importlib import import_module
 VERBS = {
     "run": ("toprope.commands.run", "compile and run a kernel on all blocks, compare, check, time"),
     "check": ("toprope.commands.check", "findings only; exit code 1 if there is an error"),
-    "profile": ("toprope.commands.profile", "where the time goes; --html, --trace, --csv"),
+    "profile": ("toprope.commands.profile", "where the time goes; --html, --flame, --trace, --csv"),
+    "explore": ("toprope.commands.explore", "look around in a run, in the terminal"),
     "compare": ("toprope.commands.compare", "two reports side by side: what changed and where"),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
