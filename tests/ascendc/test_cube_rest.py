@@ -11,9 +11,20 @@ import pytest
 
 from tests.ascendc.harness import kernels
 
-ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(  # noqa: SIM905
-    "SetHF32Mode SetHF32TransMode SetMMColumnMajor SetMMRowMajor SetMMLayoutTransform LoadDataWithSparse MmadWithSparse SetFmatrix "
-    "SetLoadDataPaddingValue SetLoadDataBoundary SetLoadDataRepeat".split(),
+ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(
+    [
+        "SetHF32Mode",
+        "SetHF32TransMode",
+        "SetMMColumnMajor",
+        "SetMMRowMajor",
+        "SetMMLayoutTransform",
+        "LoadDataWithSparse",
+        "MmadWithSparse",
+        "SetFmatrix",
+        "SetLoadDataPaddingValue",
+        "SetLoadDataBoundary",
+        "SetLoadDataRepeat",
+    ],
     np.matmul,
 )
 

@@ -132,6 +132,7 @@ ENTRY(two_masters) {
 )
 
 
+@pytest.mark.slow
 def test_both_cores_run_the_same_call() -> None:
     m, k, n = 64, 64, 64
     rng = np.random.default_rng(4)

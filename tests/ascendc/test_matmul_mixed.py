@@ -167,9 +167,9 @@ template <LayoutMode L, LayoutMode LC> __aicore__ inline void Batches(GM_ADDR a,
     mm.IterateBatch(cg, t.batchM, t.batchN, false);
     mm.End();
 }
-ENTRY(normal) { MIXED; Batches<LayoutMode::NORMAL, LayoutMode::NORMAL>(a, b, c, w, tilingGm); }
-ENTRY(bsngd) { MIXED; Batches<LayoutMode::BSNGD, LayoutMode::BNGS1S2>(a, b, c, w, tilingGm); }
 """
+NORMAL = "ENTRY(normal) { MIXED; Batches<LayoutMode::NORMAL, LayoutMode::NORMAL>(a, b, c, w, tilingGm); }"
+HEADS = "ENTRY(heads) { MIXED; Batches<LayoutMode::BSNGD, LayoutMode::BNGS1S2>(a, b, c, w, tilingGm); }"
 )
 
 
@@ -183,12 +183,13 @@ def test_batches_with_broadcast(batch_b: int) -> None:
     )
     c, w = np.zeros((batch, m, n), np.float32), np.zeros(1, np.float32)
     tiling = cube_tiling(m, n, k, batchM=batch, batchN=batch_b)
-    run = build(BATCHES, "matmul_batches").normal[1](a, b, c, w, tiling)
+    run = build(BATCHES + NORMAL, "matmul_batches").normal[1](a, b, c, w, tiling)
     clean(run)
     for i in range(batch):
         close(c[i], a[i], b[i * batch_b // batch].T, None)
 
 
+@pytest.mark.slow
 def test_batches_of_heads() -> None:
     s1, s2, d, heads = 32, 48, 64, 3
     rng = np.random.default_rng(6)
@@ -202,7 +203,7 @@ def test_batches_of_heads() -> None:
         "BLayoutInfoB": 1, "BLayoutInfoS": s2, "BLayoutInfoN": heads, "BLayoutInfoG": 1, "BLayoutInfoD": d,
     }  # fmt: skip
     tiling = cube_tiling(s1, s2, d, batchM=heads, batchN=heads, **layout)
-    run = build(BATCHES, "matmul_batches").bsngd[1](a, b, c, w, tiling)
+    run = build(BATCHES + HEADS, "matmul_heads").heads[1](a, b, c, w, tiling)
     clean(run)
     for h in range(heads):
         close(c[h], a[:, h], b[:, h].T, None)
@@ -270,6 +271,7 @@ ENTRY(every_other_row) {
 )
 
 
+@pytest.mark.slow
 def test_callback_brings_in_a() -> None:
     m, k, n = 48, 80, 32
     rng = np.random.default_rng(8)

@@ -135,7 +135,7 @@ SHAPES = [
 ]
 
 
-SLOW = {"h_h_tt", "b_f_nt", "f_f_tt", "i_i_nt"}
+SLOW = {"h_h_tt", "b_f_nt", "f_f_tt", "i_i_nt", "i_i_tn", "i_h_nt"}
 PLAIN = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CASES if n not in {"i_h_nt", "i_i8_nt"}]
 
 
@@ -161,7 +161,7 @@ def factor(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
 
 
 @pytest.mark.parametrize("vector", [False, True])
-@pytest.mark.parametrize("name", ["i_h_nt", "i_i8_nt"])
+@pytest.mark.parametrize("name", [pytest.param("i_h_nt", marks=pytest.mark.slow), "i_i8_nt"])
 def test_quantised_results(name: str, vector: bool) -> None:
     m, k, n = 40, 96, 70
     a, b, _ = operands("int8_t", m, k, n, 5)

@@ -4,63 +4,11 @@
 
 #include "../../api/data_copy_pad.h"
 #include "engine.h"
-#include "mailbox.h"
+#include "registration.h"
+#include "roles.h"
+#include "ub_exchange.h"
 
 namespace toprope {
-
-// What an object does in this build. `remote` asks the cube core; `absent`: cube-only code on a vector core does nothing.
-enum class MatmulRole : uint8_t { here, remote, absent };
-
-template <bool here_always, bool dual_master>
-constexpr MatmulRole matmul_role() {
-#ifdef ASCENDC_CUBE_ONLY
-    constexpr bool cube_only = true;
-#else
-    constexpr bool cube_only = here_always;
-#endif
-#ifdef TOPROPE_AIV
-    return cube_only ? MatmulRole::absent : MatmulRole::remote;
-#else
-    return (void)cube_only, MatmulRole::here;
-#endif
-}
-// A cube core whose vector cores drive it runs no calls of its own.
-template <bool here_always, bool dual_master>
-bool matmul_is_driven() {
-#if defined(TOPROPE_AIC) && !defined(ASCENDC_CUBE_ONLY)
-    return !here_always && !dual_master && launch_info.mixed;
-#else
-    return false;
-#endif
-}
-
-struct NoEngine {
-    void init(const AscendC::tiling::TCubeTiling&, AscendC::TPipe*, Site) {}
-    void serve(const MatmulJob&, Site) {}
-    void finish(Site) {}
-};
-
-inline void overlay(AscendC::tiling::TCubeTiling&, const AscendC::MatmulConfig& c, int32_t& base_m, int32_t& base_n, int32_t& base_k) {
-    if (!c.doBasicBlock && !c.doSpecialBasicBlock) return;
-    base_m = static_cast<int32_t>(c.basicM);
-    base_n = static_cast<int32_t>(c.basicN);
-    base_k = static_cast<int32_t>(c.basicK);
-}
-inline void overlay_constants(AscendC::tiling::TCubeTiling& t, const AscendC::MatmulConfig& c) { overlay(t, c, t.baseM, t.baseN, t.baseK); }
-inline void overlay_constants(AscendC::tiling::TCubeTiling& t, const AscendC::MatmulApiStaticTiling& s) {
-    const auto set = [](int32_t& field, int32_t constant) {
-        if (constant >= 0) field = constant;
-    };
-    set(t.usedCoreNum, s.usedCoreNum), set(t.M, s.M), set(t.N, s.N), set(t.Ka, s.Ka), set(t.Kb, s.Kb);
-    set(t.singleCoreM, s.singleCoreM), set(t.singleCoreN, s.singleCoreN), set(t.singleCoreK, s.singleCoreK);
-    set(t.baseM, s.baseM), set(t.baseN, s.baseN), set(t.baseK, s.baseK), set(t.depthA1, s.depthA1), set(t.depthB1, s.depthB1);
-    set(t.stepM, s.stepM), set(t.stepN, s.stepN), set(t.stepKa, s.stepKa), set(t.stepKb, s.stepKb), set(t.isBias, s.isBias);
-    set(t.iterateOrder, s.iterateOrder), set(t.dbL0A, s.dbL0A), set(t.dbL0B, s.dbL0B), set(t.dbL0C, s.dbL0C);
-    if (t.M == 0) t.M = t.singleCoreM;
-    if (t.N == 0) t.N = t.singleCoreN;
-    if (t.Ka == 0) t.Ka = t.singleCoreK;
-    if (t.Kb == 0) t.Kb = t.singleCoreK;
-}
 
 template <bool kHereAlways, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB>
 class MatmulObject {
@@ -68,6 +16,7 @@ class MatmulObject {
     using B = typename B_TYPE::T;
     using C = typename C_TYPE::T;
     using Bias = typename BIAS_TYPE::T;
+    using InUb = ResultInUb<C_TYPE>;
     static constexpr AscendC::MatmulConfig kConfig = matmul_config(MM_CFG);
     static constexpr bool kDual = kConfig.enableMixDualMaster;
     static constexpr MatmulRole kRole = matmul_role<kHereAlways, kDual>();
@@ -232,12 +181,12 @@ public:
     void GetTensorC(const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0, bool enSequentialWrite = false, uint32_t = 0,
                     uint32_t = 0, uint32_t = 0, uint32_t = 0, Site site = Site::here()) {
         if (idle()) return;
-        if (async_) return take_async(co2Local, enSequentialWrite, site);
+        if (async_) return take_async(co2Local, site);
         if (co2Local.space() == Space::l1) return fetch_l1(co2Local, enSequentialWrite, site);
         if (!require_remote("GetTensorC to UB", site)) return;
         uint8_t* at = begin_fetch(enAtomic, enSequentialWrite, site);
         wait_all(site);
-        bring(co2Local, at, Blocks(t_, job_), block_, enSequentialWrite, site);
+        InUb::bring(client_, co2Local, at, Blocks(t_, job_), block_, enSequentialWrite, site);
     }
     template <bool sync = true>
     void GetTensorC(const AscendC::GlobalTensor<C>& gm, const AscendC::LocalTensor<C>& co2Local, uint8_t enAtomic = 0,
@@ -261,7 +210,7 @@ public:
     void WaitGetTensorC(Site site = Site::here()) {
         if (idle() || later_from_ == nullptr) return;
         wait_all(site);
-        bring(later_, later_from_, Blocks(t_, job_), block_, true, site);
+        InUb::bring(client_, later_, later_from_, Blocks(t_, job_), block_, true, site);
         later_from_ = nullptr;
     }
     AscendC::MatrixOffset GetOffsetC() const {
@@ -295,7 +244,8 @@ public:
         set_ub_rows();
         whole(Request::all, enAtomic, false, site);
         wait_all(site);
-        for (int32_t i = 0, n = Blocks(t_, job_).count(); i < n; ++i) bring(ubCmatrix, job_.c, Blocks(t_, job_), i, false, site);
+        for (int32_t i = 0, n = Blocks(t_, job_).count(); i < n; ++i)
+            InUb::bring(client_, ubCmatrix, job_.c, Blocks(t_, job_), i, false, site);
         job_.c_row_elements = job_.c_nz_rows = 0;
     }
     void WaitIterateAll(Site site = Site::here()) { wait_all(site); }
@@ -326,8 +276,8 @@ public:
         job_.c = room(job_.single_m * matrices, job_.single_n, site);
         batch(batchA, batchB, 1, enSequentialWrite, matrixStrideA, matrixStrideB, enAtomic, site);
         wait_all(site);
-        copy_in(ubCmatrix, job_.c, static_cast<uint64_t>(matrices) * static_cast<uint64_t>(job_.single_m * job_.single_n) * sizeof(C),
-                site);
+        InUb::copy(client_, ubCmatrix, job_.c,
+                   static_cast<uint64_t>(matrices) * static_cast<uint64_t>(job_.single_m * job_.single_n) * sizeof(C), site);
     }
     // The form of cube-only kernels; a flag comes second.
     template <typename Flag, typename = std::enable_if_t<std::is_same_v<Flag, bool>>>
@@ -363,8 +313,8 @@ public:
         if (idle() || !require_remote("GetBatchTensorC to UB", site)) return;
         const uint64_t matrices = batchA > batchB ? batchA : batchB;
         const AscendC::GlobalTensor<C> part = GetBatchTensorC<sync>(batchA, batchB, enSequentialWrite, site);
-        copy_in(c, reinterpret_cast<uint8_t*>(part.pointer()),
-                matrices * static_cast<uint64_t>(job_.m) * static_cast<uint64_t>(job_.n) * sizeof(C), site);
+        InUb::copy(client_, c, reinterpret_cast<uint8_t*>(part.pointer()),
+                   matrices * static_cast<uint64_t>(job_.m) * static_cast<uint64_t>(job_.n) * sizeof(C), site);
     }
     template <bool sync = true>
     AscendC::GlobalTensor<C> GetBatchC(uint32_t batchA, uint32_t batchB, bool enSequentialWrite = false, Site site = Site::here()) {
@@ -548,14 +498,11 @@ private:
         if constexpr (kRole == MatmulRole::remote) client_.wait(static_cast<uint32_t>(async_left_), site);
         return job_workspace_ + static_cast<uint64_t>(count - 1 - async_left_) * job_.block_bytes;
     }
-    void take_async(const AscendC::LocalTensor<C>& to, bool sequential, Site site) {
+    void take_async(const AscendC::LocalTensor<C>& to, Site site) {
         const Blocks b(t_, job_);
         uint8_t* from = next_async(site);
-        bring(to, from, b, b.count() - 1 - async_left_, true, site);
-        (void)sequential;
+        InUb::bring(client_, to, from, b, b.count() - 1 - async_left_, true, site);
     }
-
-    // ---- results in UB -----------------------------------------------------------------------------------------------------
 
     void set_ub_rows() {
         job_.c_row_elements = job_.single_n;
@@ -573,54 +520,6 @@ private:
         job_.c_row_elements = job_.c_nz_rows = 0;
         return at;
     }
-    void bring(const AscendC::LocalTensor<C>& to, uint8_t* from, const Blocks& b, int32_t block, bool sequential, Site site) {
-        const int32_t mi = b.m_of(block), ni = b.n_of(block), m = b.rows(mi), n = b.columns(ni);
-        constexpr auto size = static_cast<int64_t>(sizeof(C));
-        int64_t pieces, piece, step, offset;
-        if constexpr (C_TYPE::format == AscendC::CubeFormat::NZ) {
-            const int64_t rows = up(sequential ? t_.baseM : job_.single_m, 16), c0 = sizeof(C) == 1 ? 32 : 16;
-            pieces = up(n, static_cast<int32_t>(c0)) / c0;
-            piece = m * c0 * size;
-            step = rows * c0 * size;
-            offset = sequential ? 0 : (ni * t_.baseN / c0 * rows + mi * t_.baseM) * c0 * size;
-        } else {
-            int64_t row = sequential ? t_.baseN : job_.single_n;
-            if (C_TYPE::format == AscendC::CubeFormat::ND_ALIGN) row = up(static_cast<int32_t>(row), 32 / static_cast<int32_t>(size));
-            pieces = m;
-            piece = n * size;
-            step = row * size;
-            offset = sequential ? 0 : (int64_t{mi} * t_.baseM * row + int64_t{ni} * t_.baseN) * size;
-            if (C_TYPE::format == AscendC::CubeFormat::ND_ALIGN) piece = (piece + 31) / 32 * 32;
-        }
-        if (step % 32 != 0 || piece % 32 != 0 || piece == step) {  // rows that UB cannot hold apart: all of them in one piece
-            step = piece = (pieces - 1) * step + piece;
-            pieces = 1;
-        }
-        if (offset % 32 != 0)
-            report("misaligned-address", site, nullptr,
-                   "Matmul: a block of C begins at byte %lld of the UB tensor, which is not a multiple of 32; use CubeFormat::ND_ALIGN or "
-                   "aligned sizes",
-                   static_cast<long long>(offset));
-        copy_rows(to, from, offset, pieces, piece, step, site);
-    }
-    void copy_in(const AscendC::LocalTensor<C>& to, uint8_t* from, uint64_t bytes, Site site) {
-        copy_rows(to, from, 0, 1, static_cast<int64_t>(bytes), static_cast<int64_t>(bytes), site);
-    }
-    void copy_rows(const AscendC::LocalTensor<C>& to, uint8_t* from, int64_t offset, int64_t pieces, int64_t piece, int64_t step,
-                   Site site) {
-        const AscendC::LocalTensor<uint8_t> ub = to.template ReinterpretCast<uint8_t>()[static_cast<uint32_t>(offset)];
-        AscendC::GlobalTensor<uint8_t> gm;
-        gm.SetGlobalBuffer(from + offset);
-        order(AscendC::HardEvent::V_MTE2, site);  // the user's instructions on the tensor come first
-        if (piece % 32 == 0 && step % 32 == 0)
-            AscendC::DataCopy(ub, gm, AscendC::DataCopyParams(pieces, piece / 32, (step - piece) / 32, (step - piece) / 32), site);
-        else
-            AscendC::DataCopyPad(ub, gm, AscendC::DataCopyExtParams(1, piece, 0, 0, 0), AscendC::DataCopyPadExtParams<uint8_t>(), site);
-        order(AscendC::HardEvent::MTE2_V, site);
-        order(AscendC::HardEvent::MTE2_MTE3, site);
-        client_.spill_was_read();
-    }
-
     AscendC::tiling::TCubeTiling t_;
     MatmulJob job_;
     Engine engine_;
@@ -632,36 +531,6 @@ private:
     uint8_t sub_block_ = 0;
     bool async_ = false;
 };
-
-// ---- registration ------------------------------------------------------------------------------------------------------------
-
-inline uint8_t number_objects(uint8_t number, ServedObject*, AscendC::TPipe*, Site) { return number; }
-template <typename Object, typename... Rest>
-uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Rest&&... rest);
-template <typename Object, typename Tiling, typename... Rest>
-uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Tiling* tiling,
-                       Rest&&... rest) {
-    object.set_number(number);
-    list[number] = {&object, Object::serve, Object::finish};
-    object.Init(reinterpret_cast<const AscendC::tiling::TCubeTiling*>(tiling), pipe, site);
-    return number_objects(static_cast<uint8_t>(number + 1), list, pipe, site, rest...);
-}
-template <typename Object, typename... Rest>
-uint8_t number_objects(uint8_t number, ServedObject* list, AscendC::TPipe* pipe, Site site, Object& object, Rest&&... rest) {
-    object.set_number(number);
-    list[number] = {&object, Object::serve, Object::finish};
-    return number_objects(static_cast<uint8_t>(number + 1), list, pipe, site, rest...);
-}
-
-// True on a cube core that its vector cores drive, once they have finished: the kernel is then over for it.
-template <typename Workspace, typename First, typename... Rest>
-bool regist_matmul(Site site, AscendC::TPipe* pipe, Workspace, First& first, Rest&&... rest) {
-    ServedObject list[16];
-    const uint8_t count = number_objects(0, list, pipe, site, first, rest...);
-    if (!First::is_driven()) return false;
-    MatmulServer(list, count, site).run();
-    return true;
-}
 
 }  // namespace toprope
 
@@ -683,11 +552,6 @@ template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, co
 class MatmulImpl : public toprope::MatmulObject<true, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
 
 }  // namespace AscendC
-
-//: REGIST_MATMUL_OBJ | prepares Matmul objects; on a cube core that vector cores drive, serves them and ends the kernel there | - | A2 A3 310P | REGIST_MATMUL_OBJ
-#define REGIST_MATMUL_OBJ(tpipe, workspace, ...) \
-    if (toprope::regist_matmul(toprope::Site::here(), tpipe, workspace, __VA_ARGS__)) return
-#define REGIST_CUBE_OBJ REGIST_MATMUL_OBJ
 
 namespace matmul {
 using namespace AscendC;
