@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -33,13 +34,11 @@ class Tile:
 
     __array_ufunc__ = None  # a NumPy array on the left must not swallow it
 
-    def __init__(self, data: Array) -> None:
-        self.data = data
+    __slots__ = ("data", "dtype")
 
-    @property
-    def dtype(self) -> Dtype:
-        """The element type."""
-        return of_array(self.data)
+    def __init__(self, data: Array, dtype: Dtype | None = None) -> None:
+        self.data = data
+        self.dtype = dtype or of_array(data)  # kept, because every operation asks for it
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,6 +129,7 @@ class GlobalArray:
     def __init__(self, data: Array) -> None:
         self.data = data
         self.shape = data.shape
+        self.dtype = of_array(data)
         self.add = Atomic(self)
 
     def place(self, key: Any) -> tuple[Any, ...]:
@@ -153,7 +153,7 @@ class GlobalArray:
         return data.reshape(self.data[where].shape) if data.size == self.data[where].size else data
 
     def __getitem__(self, key: Any) -> Tile:
-        return Tile(self.data[self.place(key)])
+        return Tile(self.data[self.place(key)], self.dtype)
 
     def __setitem__(self, key: Any, value: Tile) -> None:
         where = self.place(key)
@@ -170,22 +170,21 @@ def binary(name: str, a: Any, b: Any) -> Tile:
     """An element-wise operation of two tiles, or of a tile and a number, as the emitted instructions compute it."""
     row = rules.BINARY[name]
     if isinstance(a, Tile) and isinstance(b, Tile):
-        rules.require_same(name, a.dtype, b.dtype)
-        rules.require(name, row.dtypes, a.dtype)
-        with np.errstate(all="ignore"):
-            return Tile(row.evaluate(a.data, b.data))
+        kind = a.dtype
+        rules.require_same(name, kind, b.dtype)
+        rules.require(name, row.dtypes, kind)
+        return Tile(row.evaluate(a.data, b.data), kind)
     scalar_first = not isinstance(a, Tile)
     x, s = (b, a) if scalar_first else (a, b)
     rules.require(name, row.dtypes, x.dtype)
-    steps, value = rules.scalar_operand(name, s, x.dtype, scalar_first=scalar_first)
+    steps, value = rules.scalar_operand(name, s, scalar_first=scalar_first)
     number = _number(value, x.dtype)
-    with np.errstate(all="ignore"):
-        if steps == "negate":
-            return Tile(np.multiply(x.data, _number(-1, x.dtype)) + number)
-        if steps == "fill":
-            return Tile(np.divide(np.full_like(x.data, number), x.data))
-        evaluate = {"Adds": np.add, "Muls": np.multiply}.get(row.with_scalar, row.evaluate)
-        return Tile(evaluate(x.data, number))
+    if steps == "negate":
+        return Tile(np.multiply(x.data, _number(-1, x.dtype)) + number, x.dtype)
+    if steps == "fill":
+        return Tile(np.divide(np.full_like(x.data, number), x.data), x.dtype)
+    evaluate = {"Adds": np.add, "Muls": np.multiply}.get(row.with_scalar, row.evaluate)
+    return Tile(evaluate(x.data, number), x.dtype)
 
 
 def compare(name: str, a: Tile, b: Any) -> Tile:
@@ -204,7 +203,7 @@ def unary(name: str) -> Callable[[Tile], Tile]:
         if isinstance(x, Accumulator):
             x = x.to(f32)
         rules.require(name, rules.UNARY[name].dtypes, x.dtype)
-        return Tile(rules.UNARY[name].evaluate(x.data))
+        return Tile(rules.UNARY[name].evaluate(x.data), x.dtype)
 
     return evaluate
 
@@ -217,7 +216,7 @@ def reduce(name: str) -> Callable[..., Tile]:
         if axis not in (-1, x.data.ndim - 1):
             raise TileError(f"{name} over axis {axis} of {x.data.ndim}", cure="reduce over the last axis")
         rows = x.data.reshape(-1, x.data.shape[-1])
-        return Tile(lanes.fold_rows(name, rows).reshape(*x.data.shape[:-1], 1))
+        return Tile(lanes.fold_rows(name, rows).reshape(*x.data.shape[:-1], 1), x.dtype)
 
     return evaluate
 
@@ -284,9 +283,16 @@ def matmul(a: Tile, b: Tile) -> Product:
     return Product(a, b)
 
 
+# How many steps of the outermost loop's axes are taken at once; set for one evaluation, used up by its first loop.
+STEPS_AT_ONCE: ContextVar[tuple[int, ...]] = ContextVar("steps_at_once", default=())
+
+
 def tiles(*axes: Any, depth: int = 1, swizzle: int = 1) -> Iterator[Any]:
     """The steps of a loop over tiles: tiles(extent, size), or tiles((extent, size), (extent, size)) for several axes."""
     pairs = axes if isinstance(axes[0], tuple) else (axes,)
+    at_once = STEPS_AT_ONCE.get() or (1,) * len(pairs)
+    STEPS_AT_ONCE.set(())
+    pairs = tuple((extent, size * many) for (extent, size), many in zip(pairs, at_once, strict=True))
     spans = [[Span(lo, min(lo + size, extent), size) for lo in range(0, extent, size)] for extent, size in pairs]
     for step in product(*spans):  # swizzle and depth change the order and the buffers, never a value
         yield step if isinstance(axes[0], tuple) else step[0]

@@ -19,10 +19,11 @@ from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.tile.cube import Product, ProductReader, is_product, product_text
-from toprope.tile.eager import GlobalArray
+from toprope.tile.eager import STEPS_AT_ONCE, GlobalArray
 from toprope.tile.emit import kernel_text, numbers_of
 from toprope.tile.language import Param, TileError, TileTooLarge, Tune
 from toprope.tile.plan import Plan, place
+from toprope.tile.program import ONE
 from toprope.tile.reader import Reader, Source, dims_of
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +64,7 @@ class TileKernel:
         self.dims = dims_of(self.params)
         self._tree = Source(function)
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
-        self.read()  # mistakes show at the definition
+        self.steps_at_once = _steps_at_once(self.read())  # reading also shows mistakes at the definition
 
     # ---- level A -----------------------------------------------------------------------------------------------------
 
@@ -72,6 +73,7 @@ class TileKernel:
         data = [_as_array(a) for a in arrays]
         self.shape_of(data)
         named = dict(zip(self.params, map(GlobalArray, data), strict=True))
+        STEPS_AT_ONCE.set(self.steps_at_once)
         with np.errstate(all="ignore"):
             self.function(**named, **self._settings(options))
 
@@ -202,6 +204,26 @@ class TileKernel:
         for i in (lowered.rows, lowered.columns) if isinstance(lowered, Product) else lowered[-1].program.loop.indices:
             tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
         return max(1, min(tasks, int(load_soc(soc).number("cores.aic" if cube else "cores.aiv"))))
+
+
+LEVEL_A_LANES = 65536  # lanes per NumPy operation that make its call cheap and still lie in a cache
+
+
+def _steps_at_once(lowered: list[Plan] | Product) -> tuple[int, ...]:
+    """Steps of the outermost loop that level A may join: on an axis that no sum or maximum runs along, that changes no bit."""
+    if isinstance(lowered, Product):
+        return ()
+    program = lowered[-1].program
+    values = [v for r in program.regions() for v in r.loads + r.ops]
+    reduced = {v.args[0].axes[1] for v in values if v.op == "reduce"}
+    sizes = {ONE: 1, **{i.name: i.size for i in program.indices.values()}}
+    lanes = max((sizes[v.axes[0]] * sizes[v.axes[1]] for v in values), default=1)
+    factors = [1] * len(program.loop.indices)
+    for n, i in enumerate(program.loop.indices):
+        if not i.unit and i.name not in reduced:
+            factors[n] = max(1, LEVEL_A_LANES // lanes)
+            break
+    return tuple(factors)
 
 
 def _over(lowered: list[Plan] | Product, chip: Soc) -> str:

@@ -26,15 +26,27 @@ def _library() -> ctypes.CDLL:
     return runtime.load_kernel_library(path)
 
 
+_POINTER, _LONG, _WORD = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
+_SIGNATURES = {
+    "tile_matmul": (*[_POINTER] * 3, *[_WORD] * 4, *[_POINTER] * 2),
+    **{f"tile_{n}": (_POINTER, _POINTER, _WORD, _WORD, _POINTER) for n in ("sum", "max", "max_half")},
+}
+
+
+@cache
+def _function(name: str) -> Any:
+    function = getattr(_library(), name)
+    function.argtypes = _SIGNATURES.get(name, (_POINTER, _POINTER, _LONG))
+    function.restype = None
+    return function
+
+
 def unary(name: str, x: Array) -> Array:
     """exp, log, sqrt, rsqrt or reciprocal of float32 or float16 lanes; float16 is computed in float32 and rounded once."""
     single = np.ascontiguousarray(x, np.float32)
     out = np.empty_like(single)
-    getattr(_library(), f"tile_{name}")(
-        ctypes.c_void_p(single.ctypes.data), ctypes.c_void_p(out.ctypes.data), ctypes.c_uint64(single.size)
-    )
-    with np.errstate(over="ignore"):
-        return out.astype(x.dtype, copy=False)
+    _function(f"tile_{name}")(single.ctypes.data, out.ctypes.data, single.size)
+    return out.astype(x.dtype, copy=False)
 
 
 def fold_rows(name: str, x: Array) -> Array:
@@ -42,11 +54,8 @@ def fold_rows(name: str, x: Array) -> Array:
     single = np.ascontiguousarray(x, np.float32)
     rows, columns = single.shape
     out, partial = np.empty(rows, np.float32), np.empty(columns // 64 + 1, np.float32)
-    function = f"tile_{name}" + ("_half" if x.dtype == np.float16 else "")
-    getattr(_library(), function)(
-        ctypes.c_void_p(single.ctypes.data), ctypes.c_void_p(out.ctypes.data), ctypes.c_uint32(rows),
-        ctypes.c_uint32(columns), ctypes.c_void_p(partial.ctypes.data),
-    )  # fmt: skip
+    half = "_half" if x.dtype == np.float16 else ""
+    _function(f"tile_{name}{half}")(single.ctypes.data, out.ctypes.data, rows, columns, partial.ctypes.data)
     return out.astype(x.dtype, copy=False).reshape(rows, 1)
 
 
@@ -69,8 +78,7 @@ def convert(x: Array, kind: np.dtype[Any]) -> Array:
         whole = np.nan_to_num(np.rint(x.astype(np.float64)), nan=0.0, posinf=limits.max, neginf=limits.min)
         clipped: Array = np.clip(whole, limits.min, limits.max)
         return clipped.astype(kind)
-    with np.errstate(over="ignore"):
-        return x.astype(kind)
+    return x.astype(kind)
 
 
 def matmul_into(c: Array, a: Array, b: Array, *, accumulate: bool) -> None:
@@ -79,7 +87,6 @@ def matmul_into(c: Array, a: Array, b: Array, *, accumulate: bool) -> None:
     (m, k), n = a.shape, b.shape[1]
     k_panels = -(-k // 16) * 256
     left, right = np.empty(-(-m // 16) * k_panels, np.float32), np.empty(-(-n // 16) * k_panels, np.float32)
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (c, a, b)]
-    sizes = [ctypes.c_uint32(x) for x in (m, k, n, accumulate)]
-    room = [ctypes.c_void_p(x.ctypes.data) for x in (left, right)]
-    _library().tile_matmul(*pointers, *sizes, *room)
+    _function("tile_matmul")(
+        c.ctypes.data, a.ctypes.data, b.ctypes.data, m, k, n, accumulate, left.ctypes.data, right.ctypes.data
+    )

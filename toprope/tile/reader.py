@@ -412,7 +412,7 @@ class Reader:
     def scalar(self, name: str, x: Value, s: Number, scalar_first: bool, line: int) -> Value:
         """A tile and a number; a number that hangs on dimensions becomes an argument that the host computes."""
         known = s.value if s.value is not None else 1.0
-        steps, value = rules.scalar_operand(name, known, x.dtype, scalar_first=scalar_first)
+        steps, value = rules.scalar_operand(name, known, scalar_first=scalar_first)
         if s.value is not None:
             number = Number(repr(value), value)
         elif name == "div" and not scalar_first:

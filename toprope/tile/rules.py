@@ -74,7 +74,7 @@ CASTS = {
 }
 
 
-def scalar_operand(operation: str, value: float, kind: Dtype, *, scalar_first: bool) -> tuple[str, float]:
+def scalar_operand(operation: str, value: float, *, scalar_first: bool) -> tuple[str, float]:
     """How a tile meets a number: (steps, number). The chip has only +, *, max, min with a number.
 
     steps: "plain" x op s; "negate" -x + s; "fill" the number becomes a tile first (s / x).
@@ -93,14 +93,14 @@ def scalar_operand(operation: str, value: float, kind: Dtype, *, scalar_first: b
 
 def require(name: str, allowed: tuple[Dtype, ...], kind: Dtype) -> None:
     """Raise TileError unless the vector unit has `name` for this element type."""
-    if kind not in allowed:
+    if not any(kind is k for k in allowed):  # element types are singletons; level A asks this for every operation
         names = ", ".join(d.name for d in allowed)
         raise TileError(f"{name} has no {kind.name} form on this chip", cure=f"convert with .to(...) to one of {names}")
 
 
 def require_same(name: str, a: Dtype, b: Dtype) -> None:
     """Raise TileError when two tiles of different element types meet: conversions are written, never implied."""
-    if a != b:
+    if a is not b:
         raise TileError(f"{name} of {a.name} and {b.name}", cure=f"convert one side, for example .to(tile.{_short(a)})")
 
 
