@@ -92,7 +92,9 @@ class ProductReader(Reader):
         outer = body[-1]
         if not isinstance(outer, ast.For):
             raise self.form(outer)
+        self.takes_swizzle = True
         targets, pairs, options = self.loop_header(outer)
+        self.takes_swizzle = False
         statements = outer.body
         if len(targets) != 2 or len(statements) != 3 or not isinstance(statements[1], ast.For):
             raise self.form(outer)

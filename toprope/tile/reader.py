@@ -80,6 +80,7 @@ class Reader:
         self.known: dict[tuple[Any, ...], Value] = {}
         self.depth = 0
         self.has_inner_loops = False
+        self.takes_swizzle = False  # an option that does nothing is refused
 
     # ---- statements --------------------------------------------------------------------------------------------------
 
@@ -269,6 +270,12 @@ class Reader:
         if len(targets) != len(pairs) or not all(isinstance(t, ast.Name) for t in targets):
             raise self.error(node, f"{len(pairs)} axes and {len(targets)} names", "one name per axis")
         options = {str(k.arg): self.constant(k.value) for k in call.keywords}
+        for option in set(options) - {"depth", "swizzle"}:
+            raise self.error(node, f"tiles has no option {option}", "its options are depth and swizzle")
+        if options.get("swizzle", 1) != 1 and (not self.takes_swizzle or len(pairs) != 2):
+            raise self.error(
+                node, "swizzle on a loop that does not multiply", "it orders the two axes of a product's outer loop"
+            )
         return [t for t in targets if isinstance(t, ast.Name)], pairs, options
 
     def new_index(self, name: str, extent: Number, size: int, *, whole: bool = False) -> Index:
