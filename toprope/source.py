@@ -10,8 +10,8 @@ from pathlib import Path
 from toprope.errors import BadKernel
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-_ENTRY = re.compile(
-    r"(?P<template>template\s*<[^{};]*>\s*)?(?P<head>(?:extern\s*\"C\"\s*|static\s+|inline\s+)*)"
+_ENTRY = re.compile(  # begins at a letter: blanked comments are long runs of spaces
+    r"(?=\S)(?P<template>template\s*<[^{};]*>\s*)?(?P<head>(?:extern\s*\"C\"\s*|static\s+|inline\s+)*)"
     r"(?P<marks>(?:__global__|__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\s)+?)\s*void\s+(?P<name>\w+)\s*\("
 )
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
@@ -126,9 +126,7 @@ def entries(path: Path) -> list[Entry]:
     by_key = tuple(_TASK_BY_KEY.findall(whole))
     found = []
     text = files[0][1]
-    for match in _ENTRY.finditer(text):
-        if "__global__" not in match["marks"]:
-            continue
+    for match in _entry_heads(text):
         close = _closing(text, match.end() - 1)
         if close < 0 or not text[close + 1 :].lstrip().startswith("{"):
             continue  # a declaration
@@ -142,6 +140,23 @@ def entries(path: Path) -> list[Entry]:
             cure='a kernel is a function like: extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, ...) { ... }',
         )
     return found
+
+
+def _entry_heads(text: str) -> Iterator[re.Match[str]]:
+    """The beginning of each kernel function, searched only around its mark: over a whole source the pattern would take seconds."""
+    after = 0
+    for mark in re.finditer(r"\b__global__\b", text):
+        if mark.start() < after:
+            continue
+        begin = max(text.rfind(c, 0, mark.start()) for c in ";{}") + 1
+        opening = text.find("(", mark.end())
+        while (
+            0 <= opening and (match := _ENTRY.search(text, begin, opening + 1)) is None and opening - mark.end() < 200
+        ):
+            opening = text.find("(", opening + 1)  # __mix__(1, 2) comes before the name
+        if 0 <= opening and match is not None and "__global__" in match["marks"]:
+            after = match.end()
+            yield match
 
 
 def _closing(text: str, opening: int) -> int:

@@ -39,3 +39,6 @@
 #include "api/vector_transpose.h"
 #include "api/vector_unary.h"
 #include "lib/vector_library.h"
+#if __NPU_ARCH__ != 1001
+#include "lib/addresses.h"
+#endif

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -90,6 +91,31 @@ class Checkout:
                         break
 
     @cached_property
+    def _headers(self) -> dict[str, list[Path]]:
+        """File name -> where headers of that name are."""
+        found: dict[str, list[Path]] = {}
+        for folder, _, files in os.walk(self.root):
+            for name in files:
+                if name.endswith((".h", ".hpp")):
+                    found.setdefault(name, []).append(Path(folder) / name)
+        return found
+
+    def folder_of_header(self, name: str, operator: Operator) -> Path | None:
+        """The folder to search so that #include "name" is found, nearest to the operator; None if the checkout has no such header."""
+        plain = name.lstrip("./")
+        places = [f for f in self._headers.get(Path(plain).name, []) if f.as_posix().endswith("/" + plain)]
+        if not places:
+            return None
+        here = operator.folder.parts
+
+        def rank(file: Path) -> tuple[bool, int, int, str]:
+            shared = sum(1 for _ in itertools.takewhile(lambda p: p[0] == p[1], zip(here, file.parts, strict=False)))
+            return ("arch35" in file.parts or "tests" in file.parts, -shared, len(file.parts), str(file))
+
+        best = min(places, key=rank)
+        return best.parents[plain.count("/")]
+
+    @cached_property
     def _tiling_index(self) -> dict[str, list[tuple[Path, str]]]:
         """Struct name -> the files that define it with the tiling macros, and its body."""
         index: dict[str, list[tuple[Path, str]]] = {}
@@ -110,7 +136,8 @@ class Checkout:
         whole = "\n".join(texts)
         plain = set(re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", whole))
         words = set(re.findall(r"\b\w+\b", whole))
-        own = [n for n, places in self._tiling_index.items() if any(operator.folder in f.parents for f, _ in places)]
+        prefix = f"{operator.folder}/"
+        own = [n for n, places in self._tiling_index.items() if any(str(f).startswith(prefix) for f, _ in places)]
         mentioned = [n for n in self._tiling_index if n in words and n not in own]
         lines: list[str] = []
         done = set(plain)
@@ -118,13 +145,14 @@ class Checkout:
         for name in (*own, *mentioned, *([default] if default else [])):
             self._emit(name, operator, lines, done, ())
         if default:
-            lines.append("#undef GET_TILING_DATA\n")
+            # A function with its own REGISTER_TILING_DEFAULT keeps it; elsewhere the host's registration counts.
             lines.append(
-                f"#define GET_TILING_DATA(data, argument) GET_TILING_DATA_WITH_STRUCT({default}, data, argument)\n"
+                f"using TopropeUnitTiling = {default};\n#undef REGISTER_TILING_DEFAULT\n#undef GET_TILING_DATA\n"
             )
-            # In a function with its own default, that one wins.
-            if "REGISTER_TILING_DEFAULT" in whole:
-                lines = lines[:-2]
+            lines.append("#define REGISTER_TILING_DEFAULT(TilingStruct) using TopropeUnitTiling = TilingStruct\n")
+            lines.append(
+                "#define GET_TILING_DATA(data, argument) GET_TILING_DATA_WITH_STRUCT(TopropeUnitTiling, data, argument)\n"
+            )
         return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
 
     def _emit(self, name: str, operator: Operator, lines: list[str], done: set[str], outer: tuple[str, ...]) -> None:

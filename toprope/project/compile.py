@@ -179,15 +179,40 @@ def problem_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc) -
             unit = unit_of(checkout, operator, kernel, soc, combination)
         except BadKernel as error:
             return Problem("no readable entry", error.message, "")
-        found = syntax_problem(unit, soc)
-        if found is not None and "‘<’ token" in found.text:
-            # Host code with <<<>>> that the vendor's CPU build leaves out.
-            found = syntax_problem(
-                replace(unit, defines=(*unit.defines, "__CCE_KT_TEST__=1", "ASCENDC_CPU_DEBUG=1")), soc
-            )
+        found = _settled_problem(checkout, operator, kernel, unit, soc)
         if found is None:
             return None
         first = first or found
-        if not found.kind.startswith(("static", "‘…’")) and combination == 0:
-            break  # another type would not bring a missing name
+        if found.kind.startswith(("header", "member")) and combination == 0:
+            break  # another type would not bring a missing header
     return first
+
+
+def _settled_problem(checkout: Checkout, operator: Operator, kernel: Path, unit: Unit, soc: Soc) -> Problem | None:
+    """The problem that is left after what the vendor's build would add: include folders, the CPU build's defines, a fixed tiling key."""
+    found = syntax_problem(unit, soc)
+    for _ in range(12):
+        if found is None:
+            return None
+        if missing := re.match(r"header (\S+)", found.kind):
+            folder = checkout.folder_of_header(missing.group(1), operator)
+            if folder is None or folder in unit.include:
+                return found
+            unit = replace(unit, include=(*unit.include, folder))
+        elif ("‘<’ token" in found.text or "address_’" in found.text) and "ASCENDC_CPU_DEBUG=1" not in unit.defines:
+            # Host code with <<<>>> that the vendor's CPU build leaves out.
+            unit = replace(unit, defines=(*unit.defines, "__CCE_KT_TEST__=1", "ASCENDC_CPU_DEBUG=1"))
+        elif "in preprocessor expressions" in found.text and "TILING_KEY_VAR" not in unit.text:
+            # The vendor compiles once per key, so that the key may stand in #if.
+            key = re.search(
+                r"#\s*(?:el)?if[^\n]*TILING_KEY_\w+\W+(\d+)",
+                "\n".join(checkout.text(f) for f in checkout.reached(kernel, list(unit.include))),
+            )
+            unit = replace(
+                unit,
+                text=f"#undef TILING_KEY_VAR\n#define TILING_KEY_VAR {key.group(1) if key else 0}ULL\n#undef TILING_KEY_IS\n#define TILING_KEY_IS(key) (TILING_KEY_VAR == (key))\n{unit.text}",
+            )
+        else:
+            return found
+        found = syntax_problem(unit, soc)
+    return found

@@ -74,9 +74,9 @@ class Definition:
         out = []
         for tensor in (*self.inputs, *self.outputs):
             name = tensor.name.upper()
-            if tensor.dtypes:
-                word = tensor.dtypes[min(combination, len(tensor.dtypes) - 1)]
-                out += [f"DTYPE_{name}={CPP_TYPES.get(word, 'float')}", f"ORIG_DTYPE_{name}=DT_{word}"]
+            # A list that the definition computes stays unknown to a reader; float is what such lists nearly always begin with.
+            word = tensor.dtypes[min(combination, len(tensor.dtypes) - 1)] if tensor.dtypes else "FLOAT"
+            out += [f"DTYPE_{name}={CPP_TYPES.get(word, 'float')}", f"ORIG_DTYPE_{name}=DT_{word}"]
             layout = tensor.formats[min(combination, len(tensor.formats) - 1)] if tensor.formats else "ND"
             out.append(f"FORMAT_{name}=FORMAT_{layout}")
         return tuple(out)

@@ -94,7 +94,7 @@ def find_operators(root: Path) -> list[Operator]:
     for folder, folders, _ in os.walk(root):
         if "op_kernel" in folders:
             found.append(Operator(Path(folder), root))
-        folders[:] = sorted(f for f in folders if f not in ("op_kernel", "tests", "build", ".git"))
+        folders[:] = sorted(f for f in folders if f not in ("op_kernel", "tests", "build", "template", ".git"))
     if not found:
         raise BadInput(
             f"{root} holds no operator: no folder op_kernel was found below it",

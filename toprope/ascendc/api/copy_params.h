@@ -91,6 +91,8 @@ struct DataCopyPadExtParams {
     constexpr DataCopyPadExtParams(bool pad, toprope::Field<uint8_t> left, toprope::Field<uint8_t> right, V value)
         : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(static_cast<T>(value)) {}
 };
+template <typename V>
+DataCopyPadExtParams(bool, toprope::Field<uint8_t>, toprope::Field<uint8_t>, V) -> DataCopyPadExtParams<V>;
 
 enum class PaddingMode : uint8_t { Normal = 0, Compact };
 

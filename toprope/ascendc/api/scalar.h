@@ -2,6 +2,7 @@
 // Pages: 标量计算/*.md, 特殊寄存器访问/*.md, 工具接口/NumericLimits工具类/*.md.
 #pragma once
 
+#include "vector_mask.h"
 #include "../core/vector.h"
 #include "registers.h"
 
@@ -195,6 +196,22 @@ TOPROPE_FLOAT_LIMITS(bfloat16_t, bfloat16_t::from_bits, 0x7f7f, 0xff7f, 0x0080, 
 struct AscendCUtils {
     static void SetOverflow(uint64_t bit, toprope::Site site = toprope::Site::here()) {
         SetCtrlSpr<toprope::kSaturationBit, toprope::kSaturationBit>(static_cast<int64_t>(bit), site);
+    }
+    template <typename T, bool isSetMask = true>
+    static void SetMask(uint64_t maskHigh, uint64_t maskLow, toprope::Site site = toprope::Site::here()) {
+        if constexpr (isSetMask) SetVectorMask<T>(maskHigh, maskLow, site);
+    }
+    template <typename T, bool isSetMask = true>
+    static void SetMask(int32_t len, toprope::Site site = toprope::Site::here()) {
+        if constexpr (isSetMask) SetVectorMask<T>(len, site);
+    }
+    template <typename T>
+    static void SetMaskCount(toprope::Site site = toprope::Site::here()) {
+        AscendC::SetMaskCount(site);
+    }
+    template <typename T>
+    static void SetMaskNorm(toprope::Site site = toprope::Site::here()) {
+        AscendC::SetMaskNorm(site);
     }
     static constexpr int32_t GetC0Count(int32_t elementBytes) { return 32 / elementBytes; }
     static constexpr int32_t GetBitSize(int32_t bytes) { return bytes * 8; }

@@ -73,6 +73,8 @@ public:
     bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
         return enqueue(tensor.slot(), toprope::forward_event(from, to), site);
     }
+    // Without a type: takes the buffer out of the queue, nothing more.
+    void DeQue(toprope::Site site = toprope::Site::here()) { DeQue<uint8_t>(site); }
     template <typename T>
     LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;

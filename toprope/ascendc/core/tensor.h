@@ -35,16 +35,23 @@ namespace AscendC {
 struct ShapeInfo {
     uint8_t shapeDim = 0, originalShapeDim = 0;
     uint32_t shape[8] = {}, originalShape[8] = {};
-    int32_t dataFormat = 0;
+    DataFormat dataFormat = DataFormat::ND;
     ShapeInfo() = default;
-    ShapeInfo(uint8_t dims, const uint32_t* sizes, int32_t format = 0) : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
+    ShapeInfo(uint8_t dims, const uint32_t* sizes, DataFormat format = DataFormat::ND) : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
         for (int i = 0; i < dims && i < 8; ++i) shape[i] = originalShape[i] = sizes[i];
     }
-    ShapeInfo(uint8_t dims, const uint32_t* sizes, uint8_t original_dims, const uint32_t* original, int32_t format)
+    ShapeInfo(uint8_t dims, const uint32_t* sizes, uint8_t original_dims, const uint32_t* original, DataFormat format)
         : shapeDim(dims), originalShapeDim(original_dims), dataFormat(format) {
         for (int i = 0; i < dims && i < 8; ++i) shape[i] = sizes[i];
         for (int i = 0; i < original_dims && i < 8; ++i) originalShape[i] = original[i];
     }
+};
+
+// Where a tensor lies, for kernels that place their tensors themselves. dataLen and bufferAddr are bytes.
+struct TBuffAddr {
+    uint32_t dataLen = 0, bufferAddr = 0;
+    void* bufferHandle = nullptr;
+    uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
 };
 
 template <typename T> class LocalTensor {
@@ -125,6 +132,11 @@ public:
     void SetAddrWithOffset(LocalTensor& from, uint32_t offset) { *this = from[offset]; }
     template <typename U> void SetAddrWithOffset(LocalTensor<U>& from, uint32_t offset) {
         copy_view(from.slot_, from.address_ + static_cast<uint32_t>(toprope::bytes_of<T>(offset)), from.bytes_, from.position_, from.generation_);
+    }
+    void SetAddr(const TBuffAddr& where) { bind(nullptr, where.bufferAddr, where.dataLen, static_cast<TPosition>(where.logicPos)); }
+    // From the beginning of the memory of the tensor's position; elements as the vendor counts them.
+    void InitBuffer(uint32_t offset_bytes, uint32_t elements) {
+        bind(nullptr, offset_bytes, static_cast<uint32_t>(toprope::bytes_of<T>(elements)), position_);
     }
     void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
     ShapeInfo GetShapeInfo() const { return shape_; }
