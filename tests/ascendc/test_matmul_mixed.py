@@ -168,9 +168,9 @@ template <LayoutMode L, LayoutMode LC> __aicore__ inline void Batches(GM_ADDR a,
     mm.End();
 }
 """
+)
 NORMAL = "ENTRY(normal) { MIXED; Batches<LayoutMode::NORMAL, LayoutMode::NORMAL>(a, b, c, w, tilingGm); }"
 HEADS = "ENTRY(heads) { MIXED; Batches<LayoutMode::BSNGD, LayoutMode::BNGS1S2>(a, b, c, w, tilingGm); }"
-)
 
 
 @pytest.mark.parametrize("batch_b", [4, 2, 1])

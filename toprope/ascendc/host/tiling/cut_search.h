@@ -110,6 +110,11 @@ public:
     int64_t m_unit() const { return bits_ <= 8 && a_.transposed ? k0_ : 16; }
     int64_t n_unit() const { return bits_ <= 8 && !b_.transposed ? k0_ : 16; }
 
+    // Elements of a line of GM; what is split along the rows of a stored matrix is best split at lines.
+    int64_t line() const { return larger(k_unit(), kLineBytes * 8 / bits_); }
+    int64_t m_split(int64_t m, int64_t parts) const { return a_.transposed && m >= parts * line() ? larger(line(), m_unit()) : m_unit(); }
+    int64_t n_split(int64_t n, int64_t parts) const { return !b_.transposed && n >= parts * line() ? larger(line(), n_unit()) : n_unit(); }
+
     Cut best(int64_t m, int64_t n, int64_t k) const {
         Cut best;
         const int64_t m_end = round_up(m, m_unit()), n_end = round_up(n, n_unit());
@@ -124,6 +129,8 @@ public:
     }
 
 private:
+    static constexpr int64_t kLineBytes = 128;
+
     static int64_t first(int64_t fixed, int64_t least, int64_t unit) {
         return fixed > 0 ? fixed : (least > 0 ? round_up(least, unit) : unit);
     }
@@ -154,8 +161,12 @@ private:
                 bk = smaller(buffers_.l0a * 8 / bits_ / bm, buffers_.l0b * 8 / bits_ / bn) / k_unit() * k_unit();
                 if (bk < k_unit()) return c;
             }
-            // Even steps: 640 of K in two of 320 rather than 512 and 128.
-            if (bk < k) bk = smaller(bk, round_up(pieces(k, pieces(k, bk)), k_unit()));
+            // Even steps: 640 of K in two of 320 rather than 512 and 128; whole lines of GM where rows run along K.
+            if (bk < k) {
+                const int64_t whole = bk / line() * line();
+                bk = whole > 0 ? whole : bk;
+                bk = smaller(bk, round_up(pieces(k, pieces(k, bk)), whole > 0 ? line() : k_unit()));
+            }
         }
         c.db_a = bk <= most_a ? 2 : 1;
         c.db_b = bk <= most_b ? 2 : 1;
@@ -211,8 +222,14 @@ private:
         const double a_reads = static_cast<double>(blocks_n), b_reads = c.step_kb >= steps ? 1.0 : static_cast<double>(blocks_m);
         const double loads = static_cast<double>(blocks_m * blocks_n) *
                              (static_cast<double>(pieces(steps, c.step_ka)) + static_cast<double>(pieces(steps, c.step_kb)));
-        const double memory =
-            (static_cast<double>(bytes(m * k)) * a_reads + static_cast<double>(bytes(k * n)) * b_reads) / 64.0 + loads * 21.0;
+        // Short rows waste parts of lines, and so do rows that end inside one.
+        const auto rows = [this](int64_t elements) {
+            return (1.0 + 64.0 / static_cast<double>(bytes(elements))) * (bytes(elements) % kLineBytes != 0 ? 1.3 : 1.0);
+        };
+        const double memory = (static_cast<double>(bytes(m * k)) * a_reads * rows(a_.transposed ? c.base_m : c.base_k) +
+                               static_cast<double>(bytes(k * n)) * b_reads * rows(b_.transposed ? c.base_k : c.base_n)) /
+                                  64.0 +
+                              loads * 21.0;
         const double out = static_cast<double>(m * n) * 4.0 / 134.0,
                      exposed = c.db_c == 2 ? out / static_cast<double>(blocks_m * blocks_n) : out;
         const double slowest = cube > l0 ? (cube > memory ? cube : memory) : (l0 > memory ? l0 : memory);

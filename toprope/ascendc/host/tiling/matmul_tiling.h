@@ -270,8 +270,8 @@ protected:
         for (int64_t k_dim = 1; k_dim <= (split_k_ ? dim_ : 1); ++k_dim)
             for (int64_t m_dim = 1; m_dim * k_dim <= dim_; ++m_dim) {
                 const int64_t n_dim = dim_ / (m_dim * k_dim);
-                const int64_t m = part(m_, m_dim, single_m_, align_m_, range_.most_m, range_.least_m, s.m_unit()),
-                              n = part(n_, n_dim, single_n_, align_n_, range_.most_n, range_.least_n, s.n_unit()),
+                const int64_t m = part(m_, m_dim, single_m_, align_m_, range_.most_m, range_.least_m, s.m_split(m_, m_dim)),
+                              n = part(n_, n_dim, single_n_, align_n_, range_.most_n, range_.least_n, s.n_split(n_, n_dim)),
                               k = part(k_, k_dim, split_k_ ? single_k_ : -1, align_k_, range_.most_k, range_.least_k, s.k_unit());
                 const int64_t cores = pieces(m_, m) * pieces(n_, n) * pieces(k_, k);
                 if (cores > dim_ || (seen(m, n, k))) continue;
