@@ -1,21 +1,35 @@
 """Small faults put into clean kernels, one at a time: does the check, or the result, show them?
 
-All mutants of a source are compiled together, each in a namespace of its own with its entry renamed, so that a source costs one
-compilation.
+All mutants of a page are compiled together, each in a namespace of its own with its entry renamed, so that a page costs one
+compilation. `python -m tests.check.mutations` breaks every example and every page and writes the figures into docs/sanitizer.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.ascendc.harness import kernels
+from tests.check.pages import FOLDER, PREAMBLE, cases
 from toprope.check import check
-from toprope.finding import Finding
+from toprope.check.replay import replay
+from toprope.finding import Finding, Place
+from toprope.kernel import KernelFile, load
+from toprope.launch import arguments, read
+from toprope.trace import Trace
+
+EXAMPLES = FOLDER.parent.parent / "examples"
+MANUAL = FOLDER.parent.parent / "docs" / "sanitizer.md"
+
+# Mutants that behave like the original, and why. Shrunken buffers with room to spare are found without this table.
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("offset_of_eight", "shift [8]"): "it reads another part of x, and nothing depends on what it reads",
+}
 
 _DELETED = re.compile(
     r"^[ \t]*((?:AscendC::)?(?:SetFlag|WaitFlag|PipeBarrier|SyncAll|CrossCoreSetFlag|CrossCoreWaitFlag|IBSet|IBWait|SetAtomicNone|DataCacheCleanAndInvalid)\b[^;]*"
@@ -23,6 +37,7 @@ _DELETED = re.compile(
     re.M,
 )
 _BUFFER = re.compile(r"InitBuffer\(([^;]*), ([^;]*)\);")
+_INCLUDE = re.compile(r"^\s*#include.*\n", re.M)
 _OFFSET = re.compile(r"DataCopy(?:Pad)?\([^;]*?\[([^\]]+)\]")
 
 
@@ -52,49 +67,142 @@ def _changed(source: str, begin: int, end: int, text: str, change: str) -> Mutan
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a mutant came out: by a finding (its code), by a wrong result, or not at all (empty)."""
+    """How a mutant came out: by a finding (its code), by a wrong result, or not at all (empty); and why, if it is no fault."""
 
     kernel: str
     mutant: Mutant
     shown_by: str
+    equivalent: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kernel}: {self.mutant.change} (line {self.mutant.line}): {self.shown_by or 'NOT SEEN'}"
+        return f"{self.kernel}: {self.mutant.change} (line {self.mutant.line}): {self.shown_by or self.equivalent or 'NOT SEEN'}"
 
 
-def judge(
-    shared: str,
-    source: str,
-    entry: str,
-    blocks: int,
-    values: Callable[[], list[Any]],
-    sync: str = "auto",
-    soc: str = "ascend910b1",
-) -> list[Verdict]:
-    """Run the clean kernel and all its mutants. `shared` is code in front of all; `values` makes fresh arguments for each run."""
-    changed = list(mutants(source))
-    texts = [source, *(m.source for m in changed)]
-    includes = "".join(re.findall(r"^\s*#include.*\n", source, re.M))
-    unit = shared + includes
-    for i, text in enumerate(texts):
-        body = re.sub(rf"\b{entry}\b", f"{entry}_m{i}", re.sub(r"^\s*#include.*\n", "", text, flags=re.M))
-        unit += f"namespace m{i} {{\n{body}\n}}\nusing m{i}::{entry}_m{i};\n"
-    compiled = kernels(unit, f"mutants_{entry}")
+@dataclass(frozen=True)
+class Subject:
+    """A clean kernel to be broken: its own text, its entry, how many blocks, fresh arguments for each run, how it is checked."""
 
-    def run(i: int) -> tuple[list[Finding], list[Any]]:
-        arguments = values()
-        done = compiled[f"{entry}_m{i}"][blocks](*arguments, soc=soc, time_limit_s=5.0)
-        return check(done.trace, done.soc, sync=sync), arguments
+    text: str
+    entry: str
+    blocks: int
+    values: Callable[[], list[Any]]
+    sync: str = "auto"
+    soc: str = "ascend910b1"
 
-    clean_findings, clean = run(0)
-    assert not [f for f in clean_findings if f.severity != "advice"], f"{entry} is not clean: {clean_findings[0]}"
+
+def judge(shared: str, subjects: Sequence[Subject]) -> list[Verdict]:
+    """Run clean kernels and all their mutants, compiled as one unit. `shared` is code in front of all."""
+    changed = {s.entry: list(mutants(s.text)) for s in subjects}
+    unit = shared + "".join(dict.fromkeys(line for s in subjects for line in _INCLUDE.findall(s.text)))
+    for n, s in enumerate(subjects):
+        for i, text in enumerate([s.text, *(m.source for m in changed[s.entry])]):
+            body = re.sub(rf"\b{s.entry}\b", f"{s.entry}_m{i}", _INCLUDE.sub("", text))
+            unit += f"namespace s{n}_m{i} {{\n{body}\n}}\nusing s{n}_m{i}::{s.entry}_m{i};\n"
+    compiled = kernels(unit, f"mutants_{subjects[0].entry}")
+    return [v for s in subjects for v in _verdicts(s, changed[s.entry], compiled)]
+
+
+def _verdicts(subject: Subject, changed: Sequence[Mutant], compiled: KernelFile) -> list[Verdict]:
+    def run(i: int) -> tuple[list[Finding], list[Any], Trace]:
+        arguments = subject.values()
+        done = compiled[f"{subject.entry}_m{i}"][subject.blocks](*arguments, soc=subject.soc, time_limit_s=5.0)
+        found = [f for f in check(done.trace, done.soc, sync=subject.sync) if f.severity != "advice"]
+        return found, arguments, done.trace
+
+    findings, clean, trace = run(0)
+    assert not findings, f"{subject.entry} is not clean: {findings[0]}"
+    spare = _lines_with_spare_blocks(trace)
     verdicts = []
     for i, mutant in enumerate(changed, 1):
-        found, arguments = run(i)
-        bad = [f.code for f in found if f.severity != "advice"]
+        findings, arguments, _ = run(i)
         wrong = any(
             isinstance(a, np.ndarray) and not np.array_equal(a.view(np.uint8), b.view(np.uint8))
             for a, b in zip(arguments, clean, strict=True)
         )
-        verdicts.append(Verdict(entry, mutant, bad[0] if bad else "wrong result" if wrong else ""))
+        shown_by = findings[0].code if findings else "wrong result" if wrong else ""
+        why = EQUIVALENT.get((subject.entry, mutant.change), "")
+        if mutant.change.startswith("shrink") and mutant.change.removeprefix("shrink ") in spare:
+            why = "the clean kernel never touches the last 32 bytes of this buffer"
+        verdicts.append(Verdict(subject.entry, mutant, shown_by, "" if shown_by else why))
     return verdicts
+
+
+def _lines_with_spare_blocks(trace: Trace) -> set[str]:
+    """InitBuffer calls whose last block of 32 bytes no instruction of any core touches: without it nothing changes."""
+    tails = tuple(replace(b, address=b.address + b.bytes - 32, bytes=32) for b in trace.buffers)
+    used = replay(replace(trace, buffers=tails), sync_auto=True).buffer_used
+    touched = {b.site for b, u in zip(tails, used, strict=True) if u}
+    sites = [trace.sites[site] for site in {b.site for b in tails} - touched]
+    return {m[0] for site in sites for m in _BUFFER.finditer(Place(site.file, site.line).text())}
+
+
+# ---- what is broken ----------------------------------------------------------------------------------------------------------
+
+
+def of_page(page: Path) -> list[Verdict]:
+    """The mutants of a page's clean kernels."""
+    verdicts, together = [], []
+    shared = ""
+    for case in cases(page):
+        if not case.own:
+            shared = shared or case.source
+            shared = shared.replace(case.text, "")
+        if case.expected():
+            continue
+        options = {k: v for k, v in case.options.items() if k in ("sync", "soc")}
+        subject = Subject(case.text, case.name, case.blocks, case.values, **options)
+        if case.own:
+            verdicts += judge(PREAMBLE, [subject])
+        else:
+            together.append(subject)
+    return verdicts + (judge(shared, together) if together else [])
+
+
+def of_example(path: Path) -> list[Verdict]:
+    """The mutants of an example's kernels, run as its launch file says."""
+    text, shared = path.read_text(), ""
+    for name in re.findall(r'^#include "(.*)"', text, re.M):
+        if (beside := path.parent / name).exists():
+            shared += re.sub(r"^#pragma once", "", beside.read_text(), flags=re.M)
+            text = text.replace(f'#include "{name}"', "")
+    subjects = []
+    for name, kernel in load(path).kernels.items():
+        launch = read(path.with_suffix(".toml"), name)
+
+        def values(kernel: Any = kernel, launch: Any = launch) -> list[Any]:
+            return [v.copy() if isinstance(v, np.ndarray) else v for v in arguments(kernel, launch).values()]
+
+        subjects.append(Subject(text, name, launch.blocks, values))
+    return [v for subject in subjects for v in judge(shared, [subject])]
+
+
+def everything() -> list[Verdict]:
+    """The mutants of every example and of every page."""
+    examples = [v for path in sorted(EXAMPLES.glob("*/*.cpp")) for v in of_example(path)]
+    return examples + [v for page in sorted(FOLDER.glob("*.md")) for v in of_page(page)]
+
+
+def figures(verdicts: Sequence[Verdict]) -> str:
+    """The share of mutants that were seen, in a sentence."""
+    counted = [v for v in verdicts if v.shown_by or not v.equivalent]
+    seen = [v for v in counted if v.shown_by]
+    by_result = sum(v.shown_by == "wrong result" for v in seen)
+    return (
+        f"{len(seen)} of {len(counted)} faults put into the clean kernels of the examples and of the pages are seen "
+        f"({len(seen) / len(counted):.1%}), {by_result} of them only by the result; {len(verdicts) - len(counted)} more change "
+        f"nothing that the kernel does."
+    )
+
+
+def main() -> None:
+    """Break everything, print what was not seen, and write the figures into the manual."""
+    verdicts = everything()
+    print("\n".join(str(v) for v in verdicts if not v.shown_by))
+    print(figures(verdicts))
+    text = MANUAL.read_text()
+    begin, end = (text.index(mark) for mark in ("<!-- mutants -->", "<!-- /mutants -->"))
+    MANUAL.write_text(f"{text[:begin]}<!-- mutants -->\n{figures(verdicts)}\n{text[end:]}")
+
+
+if __name__ == "__main__":
+    main()

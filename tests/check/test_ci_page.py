@@ -38,6 +38,6 @@ def test_the_script_fails_on_a_race_and_leaves_sarif(tmp_path: Path, order: str,
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", script[1]], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
-    (run,) = json.loads((tmp_path / "reports" / "copy.cpp.sarif").read_text())["runs"]
+    (run,) = json.loads((tmp_path / "reports" / "copy.cpp.copy.sarif").read_text())["runs"]
     assert [r["ruleId"] for r in run["results"]] == ["race-unordered-pipes"] * status
     assert ("race-unordered-pipes" in done.stdout) == bool(status)

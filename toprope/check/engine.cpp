@@ -1,7 +1,5 @@
 // Replays a trace over vector clocks: races, uninitialised reads, cache coherence, flags. Pure: reads the columns, returns causes.
-#include <unordered_set>
-
-#include "order.h"
+#include "polling.h"
 
 namespace toprope_check {
 namespace {
@@ -11,6 +9,10 @@ struct Suspect {
     uint32_t footprint, cell, hazard;
 };
 
+struct Touch {
+    uint32_t footprint, space, mode;
+};
+
 class Engine {
 public:
     explicit Engine(const Input& input) : in_(input), causes_(input), order_(input, causes_) {}
@@ -18,6 +20,7 @@ public:
     std::vector<Cause> run() {
         find_written_gm();
         collect();
+        if (cleans_) find_flags();
         footprints_.partition();
         mark_buffers();
         shadow_.open(footprints_, in_);
@@ -71,6 +74,7 @@ private:
         for (uint64_t i = 0; i < in_.core_begin[in_.core_count]; ++i) {
             const Instr& instr = in_.instrs[i];
             const uint8_t kind = kind_of(instr);
+            cleans_ |= kind == kCache || kind == kUncached;
             if (kind == kCrossSet && (instr.work & 0xff) == kSoftAll) ++cores_[order_.core_of(i)].soft_all_total;
             for (uint64_t end = a + instr.accesses; a < end;) {
                 const uint64_t head = a;
@@ -93,6 +97,37 @@ private:
                     const uint32_t line = footprints_.intern(&lines, 1);
                     if (line_of_.size() <= number) line_of_.resize(number + 1, Footprints::kNone);
                     line_of_[number] = line;
+                }
+            }
+        }
+    }
+
+    // The line in GM that a scalar instruction or a clean is about; kNone for others and for the whole cache.
+    uint32_t line_at(const Instr& instr, uint64_t access) const {
+        if (instr.accesses == 0 || instr.pipe != kS || in_.accesses[access].space() != kGm) return Footprints::kNone;
+        const uint32_t footprint = footprint_of_[access];
+        return footprint == Footprints::kNone ? Footprints::kNone : line_of_[footprint];
+    }
+
+    void find_flags() {
+        for (Core& core : cores_) {
+            Polling::Cache cache;
+            uint64_t a = core.next_access;
+            for (uint64_t i = core.next; i < core.end; a += in_.instrs[i++].accesses) {
+                const Instr& instr = in_.instrs[i];
+                const uint8_t kind = kind_of(instr);
+                const uint32_t line = line_at(instr, a);
+                if (kind == kCache && instr.accesses == 0 && instr.work == 0) {
+                    for (uint32_t sent : cache.clean_all()) polling_.released(core.index, sent);
+                } else if (line == Footprints::kNone) {
+                    continue;
+                } else if (kind == kCache) {
+                    if (cache.clean(line)) polling_.released(core.index, line);
+                } else if (in_.accesses[a].mode() & kWrite) {
+                    if (kind == kUncached) polling_.released(core.index, line);
+                    else cache.write(line);
+                } else if (kind == kUncached || cache.read(line)) {
+                    polling_.acquired(core.index, line);
                 }
             }
         }
@@ -128,6 +163,7 @@ private:
             const Instr& instr = in_.instrs[core.next];
             const uint8_t kind = kind_of(instr);
             if (kind == kCrossWait && !order_.cross_wait(core, instr) && !forced) break;
+            if (cleans_ && !poll(core, instr, kind) && !forced) break;
             if (kind == kCrossWait) forced = false;
             if (kind == kSetFlag) order_.set_flag(core, instr);
             else if (kind == kWaitFlag) order_.wait_flag(core, instr);
@@ -140,20 +176,67 @@ private:
         return core.next != begin;
     }
 
+    // A flag in GM: what its writer knows when the flag reaches GM is known to whoever reads it there. False: not yet written.
+    bool poll(Core& core, const Instr& instr, uint8_t kind) {
+        const uint32_t line = line_at(instr, core.next_access);
+        auto& cache = caches_[core.index];
+        const auto release = [&](uint32_t sent) {
+            if (polling_.is_flag(sent)) polling_.release(sent, core.index, core.count[kS] + (kind == kUncached), order_.told_by(core, kS));
+        };
+        if (kind == kCache && instr.accesses == 0 && instr.work == 0) {
+            for (uint32_t sent : cache.clean_all()) release(sent);
+        } else if (line == Footprints::kNone) {
+            return true;
+        } else if (kind == kCache) {
+            if (cache.clean(line)) release(line);
+        } else if (in_.accesses[core.next_access].mode() & kWrite) {
+            if (kind == kUncached) release(line);
+            else cache.write(line);
+        } else if (polling_.is_flag(line) && (kind == kUncached || cache.looks(line)) && !looks_again(core, line)) {
+            bool more = false;
+            const auto known = [&](uint32_t other, uint32_t epoch) { return order_.knows(core, other, epoch); };
+            if (const GlobalClock* told = polling_.acquire(line, core.index, known, more)) order_.hear(core, *told);
+            else if (more) return false;
+            cache.read(line);
+        } else {
+            cache.read(line);
+        }
+        return true;
+    }
+
+    // Does the core only turn in a loop here? The next thing it does, cleaning aside, is the same look at the same line.
+    bool looks_again(const Core& core, uint32_t line) const {
+        uint64_t a = core.next_access + in_.instrs[core.next].accesses;
+        for (uint64_t i = core.next + 1; i < core.end; a += in_.instrs[i++].accesses)
+            if (kind_of(in_.instrs[i]) != kCache) return in_.instrs[i].site == in_.instrs[core.next].site && line_at(in_.instrs[i], a) == line;
+        return false;
+    }
+
     void perform(Core& core, const Instr& instr, uint8_t kind) {
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         order_.issue(core, pipe);
         ++core.count[pipe];
         suspects_.clear();
         cached_ = pipe == kS && kind != kUncached;
-        const uint64_t end = core.next_access + instr.accesses;
-        for (uint64_t a = core.next_access; a < end; ++a)
-            if (footprint_of_[a] != Footprints::kNone) look(core, pipe, in_.accesses[a], footprint_of_[a]);
+        gather(core.next_access, core.next_access + instr.accesses);
+        for (const Touch& t : touches_) look(core, pipe, t);
         // The latest first: ordering it often orders the others too, and then they are not causes of their own.
         std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) { return a.earlier.instr > b.earlier.instr; });
         for (const Suspect& s : suspects_) judge(core, pipe, s);
-        for (uint64_t a = core.next_access; a < end; ++a)
-            if (footprint_of_[a] != Footprints::kNone) leave(core, pipe, in_.accesses[a], footprint_of_[a]);
+        for (const Touch& t : touches_) leave(core, pipe, t);
+    }
+
+    // What an instruction touches. Operands at one place are one touch, except in GM, where reading and writing at once means atomic.
+    void gather(uint64_t begin, uint64_t end) {
+        touches_.clear();
+        for (uint64_t a = begin; a < end; ++a) {
+            const uint32_t footprint = footprint_of_[a], space = in_.accesses[a].space(), mode = in_.accesses[a].mode();
+            if (footprint == Footprints::kNone) continue;
+            const auto same = [&](const Touch& t) { return t.footprint == footprint && space != kGm; };
+            const auto found = std::find_if(touches_.begin(), touches_.end(), same);
+            if (found == touches_.end()) touches_.push_back({footprint, space, mode});
+            else found->mode |= mode;
+        }
     }
 
     // The cube's loads take whole fractals; at a matrix's edge their last rows hold anything and reach nobody.
@@ -164,10 +247,11 @@ private:
         return false;
     }
 
-    void look(Core& core, uint32_t pipe, const Access& access, uint32_t footprint) {
-        const uint32_t mode = access.mode(), space = access.space();
+    void look(Core& core, uint32_t pipe, const Touch& touch) {
+        const auto [footprint, space, mode] = touch;
         const uint32_t* cells = footprints_.cells(footprint);
         const bool scalar_gm = space == kGm && cached_;
+        const bool flag = cleans_ && space == kGm && pipe == kS && polling_.is_flag(line_of_[footprint]);
         const bool partly = space == kL1 && (mode & kRead) && partly_written(core, space, footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
@@ -183,6 +267,7 @@ private:
                     continue;
                 }
                 const bool writes = mode & kWrite, wrote = r.mode & kWrite;
+                if (flag && r.pipe == kS && r.core != core.index) continue;
                 if (!(writes || wrote) || (space == kGm && mode == kUpdate && (r.mode & kUpdate) == kUpdate)) continue;
                 if (wrote && space == kGm && r.pipe == kS && uncleaned(r) && (pipe != kS || r.core != core.index)) {
                     causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint, cells[i]);
@@ -194,6 +279,7 @@ private:
                     order_.note_barrier_use(core, pipe, r);
                     continue;
                 }
+                if (space == kL0c && order_.unit_flag_orders(r, core, pipe)) continue;
                 if (order_.compiler_orders(r, core, pipe)) order_.order_now(core, r.pipe, pipe);
                 else suspects_.push_back({r, footprint, cells[i], wrote ? ((mode & kRead) ? 0u : 2u) : 1u});
             }
@@ -221,9 +307,9 @@ private:
         if (r.core == core.index) order_.order_now(core, r.pipe, pipe);  // go on as if it were repaired: each cause is told once
     }
 
-    void leave(Core& core, uint32_t pipe, const Access& access, uint32_t footprint) {
-        const uint32_t space = access.space();
-        Record me{core.next, core.count[pipe], static_cast<uint16_t>(core.index), static_cast<uint8_t>(pipe), static_cast<uint8_t>(access.mode())};
+    void leave(Core& core, uint32_t pipe, const Touch& touch) {
+        const auto [footprint, space, mode] = touch;
+        Record me{core.next, core.count[pipe], static_cast<uint16_t>(core.index), static_cast<uint8_t>(pipe), static_cast<uint8_t>(mode)};
         if (!cached_) me.mode |= kClean;
         const uint32_t* cells = footprints_.cells(footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
@@ -300,8 +386,12 @@ private:
     Shadow shadow_;
     std::vector<uint8_t> gm_matters_;
     std::vector<uint32_t> footprint_of_, line_of_;
+    Polling polling_;
+    std::vector<Polling::Cache> caches_ = std::vector<Polling::Cache>(in_.core_count);
+    bool cleans_ = false;  // the run has instructions that pass or clean the data cache
     std::unordered_set<uint64_t> spared_;  // address << 8 | space
     std::vector<Suspect> suspects_;
+    std::vector<Touch> touches_;  // of the instruction at work
     uint32_t last_gm_ = 0;
     bool cached_ = false;  // the instruction at work goes through the scalar data cache
 };

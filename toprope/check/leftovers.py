@@ -107,10 +107,10 @@ _SYNC_ALL_FLAGS = range(11, 15)
 
 def reserved_flags(trace: Trace) -> list[Finding]:
     """Warnings about CrossCoreSetFlag on the flags that SyncAll uses, in a kernel that calls SyncAll."""
-    kinds = (
-        np.array([op.kind for op in trace.ops] or [""])[trace.instrs["op"]] if len(trace.instrs) else np.empty(0, str)
+    sets, waits = (
+        np.flatnonzero(np.isin(trace.instrs["op"], [i for i, op in enumerate(trace.ops) if op.kind == kind]))
+        for kind in ("cross_set", "cross_wait")
     )
-    sets, waits = np.flatnonzero(kinds == "cross_set"), np.flatnonzero(kinds == "cross_wait")
     # SyncAll sets and waits on one line of the user's source.
     sync_all = set(trace.instrs["site"][sets]) & set(trace.instrs["site"][waits])
     words, out = Describer(trace), {}

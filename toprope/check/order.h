@@ -39,6 +39,12 @@ public:
         return (r.pipe == kV && pipe == kV) || (r.pipe == kS && with_scalar(pipe)) || (pipe == kS && with_scalar(r.pipe));
     }
 
+    // With the unit flag on both sides the cube and the fixpipe hand L0C over to each other piece by piece, without an event.
+    bool unit_flag_orders(const Record& r, const Core& core, uint32_t pipe) const {
+        const auto on = [&](uint64_t instr, uint32_t p) { return (p == kM && (in_.instrs[instr].arg >> 10 & 1)) || (p == kFix && (in_.instrs[instr].arg >> 9 & 1)); };
+        return r.core == core.index && r.pipe != pipe && on(r.instr, r.pipe) && on(core.next, pipe);
+    }
+
     // As if a flag pair (or, on one pipe, a barrier) stood right before this instruction.
     void order_now(Core& core, uint32_t from, uint32_t to) {
         Knowledge& target = core.pipe[to];
@@ -148,7 +154,7 @@ public:
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         issue(core, pipe);
         if (core.all_barrier != ~0ull) causes_.barrier_used(core.all_barrier, core.index, kAll, kAll);
-        const Told told{std::make_shared<GlobalClock>(global_view(core, pipe)), core.next};
+        const Told told{told_by(core, pipe), core.next};
         if (mode == kSlotMode && id >= kFirstSlot) {
             slots_[id - kFirstSlot].push_back(told);
         } else if (mode < 3 && id < core.cross.size()) {
@@ -188,18 +194,31 @@ public:
         if (id >= core.cross.size() && id < kFirstSlot) return false;
         auto& queue = id < kFirstSlot ? core.cross[id].released : slots_[id - kFirstSlot];
         if (queue.empty()) return false;
+        hear(core, *queue.front().known);
+        queue.pop_front();
+        return true;
+    }
+
+    // What another core has told is known to everything that this core issues from here on.
+    void hear(Core& core, const GlobalClock& told) {
         if (core.all_barrier != ~0ull) causes_.barrier_used(core.all_barrier, core.index, kAll, kAll);
-        const GlobalClock& told = *queue.front().known;
         Knowledge& s = core.pipe[kS];
         auto known = std::make_shared<GlobalClock>(told);
         if (const auto& before = core.remote.back(); before != nullptr)
             for (size_t i = 0; i < known->size(); ++i) (*known)[i] = std::max((*known)[i], (*before)[i]);
         for (uint32_t q = 0; q < kPipes; ++q) s.learn(q, told[core.index * kPipes + q]);
-        queue.pop_front();
         core.remote.push_back(std::move(known));
         s.level = static_cast<uint32_t>(core.remote.size() - 1);
         ++core.issued;
-        return true;
+    }
+
+    // What one pipe of a core knows, for another core to hear.
+    std::shared_ptr<GlobalClock> told_by(const Core& core, uint32_t pipe) const { return std::make_shared<GlobalClock>(global_view(core, pipe)); }
+
+    // Does the core know that another one's scalar pipe is past its instruction number `epoch`?
+    bool knows(const Core& core, uint32_t other, uint32_t epoch) const {
+        const auto& remote = core.remote[core.pipe[kS].level];
+        return remote != nullptr && epoch <= (*remote)[other * kPipes + kS];
     }
 
     void finish(Core& core) {
