@@ -199,7 +199,7 @@ class TimelineView(Widget, can_focus=True):
         """Why an instruction did not start earlier, and the instruction behind it; a wait before it in its pipe is looked through."""
         timeline, trace = self.run.timeline, self.run.trace
         blocker = int(timeline.blocker[row])
-        while blocker >= 0 and trace.ops[trace.instrs["op"][blocker]].kind in ("wait_flag", "cross_wait"):
+        while blocker not in (-1, row) and trace.ops[trace.instrs["op"][blocker]].kind in ("wait_flag", "cross_wait"):
             row, blocker = blocker, int(timeline.blocker[blocker])
         return STALLS[int(timeline.stall[row])], blocker
 

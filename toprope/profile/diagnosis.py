@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import Run
-from toprope.profile import whatif
+from toprope.profile import tiles, whatif
 from toprope.timing import predict
 from toprope.trace import PIPES, Array, Trace
 
@@ -25,6 +25,7 @@ class Idea:
     message: str
     places: tuple[Place, ...]
     cycles: Callable[[], float]
+    data: dict[str, int] = field(default_factory=dict)
 
 
 def diagnose(run: Run) -> list[Finding]:
@@ -33,14 +34,24 @@ def diagnose(run: Run) -> list[Finding]:
     if not now:
         return []
     found = []
-    for idea in (*_buffers(run), *_bank_conflicts(run), *_barriers(run), *_bypass(run), *_blocks(run), *_scalars(run)):
+    for idea in (idea for source in _SOURCES for idea in source(run)):
         saved = now - idea.cycles()
         if saved < LEAST_GAIN * now:
             continue
         microseconds = run.timeline.microseconds
         after = microseconds * (1 - saved / now)
         text = f"{idea.message}: saves up to {saved / now:.0%}, from {microseconds:.1f} to {after:.1f} µs"
-        found.append(Finding(idea.code, "advice", text, idea.places, codes()[idea.code].cure, cycles_at_stake=saved))
+        found.append(
+            Finding(
+                idea.code,
+                "advice",
+                text,
+                idea.places,
+                codes()[idea.code].cure,
+                cycles_at_stake=saved,
+                data=dict(idea.data),
+            )
+        )
     return sorted(found, key=lambda f: -f.cycles_at_stake)
 
 
@@ -159,6 +170,53 @@ def _scalars(run: Run) -> Iterator[Idea]:
             _dearest(trace, drop.astype(float)),
             lambda: predict(whatif.without(trace, drop), run.soc).cycles,
         )
+
+
+def _tiles(run: Run) -> Iterator[Idea]:
+    """Rounds that copy little: with larger tiles the same work needs fewer copies, instructions and flags."""
+    trace = run.trace
+    if any(op.pipe == "M" for op in trace.ops) or not trace.buffers:
+        return
+    used = Counter[str]()
+    for buffer in trace.buffers:
+        if buffer.core == 0:
+            used[buffer.space] += buffer.bytes
+    room = min(run.soc.bytes_of(space) // size for space, size in used.items())
+    candidates = {}
+    for factor in (2, 4, 8, 16, 32):
+        larger = tiles.larger_tiles(trace, factor) if factor <= room else None
+        if larger is not None:
+            candidates[factor] = predict(larger, run.soc).cycles
+    if candidates:
+        # The smallest that comes within a hundredth of the best: larger tiles only cost room.
+        factor = min(f for f, cycles in candidates.items() if cycles <= 1.01 * min(candidates.values()))
+        space, size = used.most_common(1)[0]
+        yield Idea(
+            "advice-larger-tiles",
+            f"tiles {factor} times as large use {factor * size / 1024:.0f} instead of {size / 1024:.0f} KB of {space.upper()} and need fewer copies and flags",
+            tuple(
+                _place(trace, b.site, "InitBuffer") for b in {b.queue: b for b in trace.buffers if b.core == 0}.values()
+            )[:3],
+            lambda: candidates[factor],
+            {"factor": factor},
+        )
+
+
+def _joins(run: Run) -> Iterator[Idea]:
+    """Rows that are copied one by one."""
+    joined, gone = tiles.joined_copies(run.trace)
+    if gone.any():
+        yield Idea(
+            "advice-join-copies",
+            f"{int(gone.sum()):,} copies move the next row of the one before; one copy with blockCount moves all rows",
+            _dearest(run.trace, gone.astype(float)),
+            lambda: predict(joined, run.soc).cycles,
+        )
+
+
+_SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
+    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _scalars, _tiles, _joins,
+)  # fmt: skip
 
 
 def _dearest(trace: Trace, weight: Array, limit: int = 3) -> tuple[Place, ...]:

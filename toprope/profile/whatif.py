@@ -83,10 +83,10 @@ def spread(trace: Trace, parts: int) -> Trace:
     cut = replace(
         trace, blocks=trace.blocks * parts, cores=cores, core_begin=core_begin, access_begin=before[core_begin]
     )
-    return without(cut, _unmatched_waits(cut))
+    return without(cut, unmatched_waits(cut))
 
 
-def _unmatched_waits(trace: Trace) -> Array:
+def unmatched_waits(trace: Trace) -> Array:
     """Waits that no earlier set of their core belongs to."""
     flags = np.flatnonzero(kinds(trace, "set_flag", "wait_flag"))
     is_set = kinds(trace, "set_flag")[flags].tolist()
