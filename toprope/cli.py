@@ -11,6 +11,10 @@ VERBS = {
     "check": ("toprope.commands.check", "findings only; exit code 1 if there is an error"),
     "profile": ("toprope.commands.profile", "where the time goes; --html, --flame, --trace, --csv"),
     "explore": ("toprope.commands.explore", "look around in a run, in the terminal"),
+    "bisect-precision": (
+        "toprope.commands.bisect_precision",
+        "beside a float64 shadow: the line where error is born, its cause, the change",
+    ),
     "compare": ("toprope.commands.compare", "two reports side by side: what changed and where"),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),

@@ -1,0 +1,74 @@
+"""toprope bisect-precision: run a kernel beside a float64 shadow and name the line where its error is born."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.errors import TopropeError
+from toprope.launch import references
+from toprope.precision import report
+from toprope.precision.blame import diagnose
+from toprope.precision.shadow import Replay, replay
+from toprope.trace import Array
+
+CAPTURE_LIMIT_BYTES = 2 << 30
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0 clean, 1 a cause was found, 2 bad input, 3 the kernel crashed or hung."""
+    p = parser(
+        "bisect-precision",
+        "Run a kernel in lockstep with float64 and report where its relative error is born and how it grows.",
+    )
+    p.add_argument("--all", action="store_true", help="the whole chain of steps, also where it is long")
+    options = p.parse_intermixed_args(argv)
+    prepared = prepare(options)
+    if prepared is None:
+        return 0
+    return in_child(lambda: _bisect(prepared), options.time_limit)
+
+
+def _bisect(prepared: Prepared) -> int:
+    before = {n: v.copy() for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
+    launch = prepared.launch
+    run = prepared.kernel[launch.blocks](
+        *prepared.arguments.values(),
+        soc=launch.soc,
+        tiling_key=launch.tiling_key,
+        time_limit_s=prepared.options.time_limit,
+        sync=prepared.options.sync,
+        capture_limit_bytes=CAPTURE_LIMIT_BYTES,
+    )
+    if run.trace.signal:
+        return CRASHED
+    replayed = replay(run.trace, run.soc, before)
+    arrays = {n: v for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
+    diagnosis = diagnose(replayed, arrays)
+    against, complaint = _against(prepared, before, replayed)
+    if prepared.options.json:
+        print(json.dumps(report.as_json(diagnosis, replayed, against), indent=1))
+    else:
+        report.show(diagnosis, replayed, against)
+    if complaint is not None:
+        raise complaint
+    return 0 if diagnosis.clean else 1
+
+
+def _against(
+    prepared: Prepared, before: dict[str, Array], replayed: Replay
+) -> tuple[dict[str, float], TopropeError | None]:
+    """How far exact arithmetic on the kernel's own steps is from the references: large when the algorithm is at fault."""
+    try:
+        golden = references(prepared.launch, {**prepared.arguments, **before})
+    except TopropeError as error:
+        return {}, error
+    found = {}
+    for name, gold in golden.items():
+        exact = replayed.exact(name, np.asarray(prepared.arguments[name]))
+        both = np.isfinite(exact) & np.isfinite(gold)
+        size = float(np.linalg.norm(gold[both]))
+        found[name] = float(np.linalg.norm(exact[both] - gold[both])) / size if size else 0.0
+    return found, None
