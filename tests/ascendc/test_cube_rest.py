@@ -20,6 +20,7 @@ ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(
         "SetMMLayoutTransform",
         "LoadDataWithSparse",
         "MmadWithSparse",
+        "BroadCastVecToMM",
         "SetFmatrix",
         "SetLoadDataPaddingValue",
         "SetLoadDataBoundary",
@@ -298,3 +299,34 @@ def test_convolution_by_im2col(
     y = np.zeros((oh * ow, n), np.float32)
     no_errors(cube.conv[1](nc1hwc0, right(order, 16), y, c, h, w, kh, kw, stride, pad, dilation, oh * ow, n, repeats))
     assert np.allclose(y, gold.reshape(-1, n), atol=2e-3)
+
+
+BROADCAST = """
+extern "C" __global__ __aicore__ void broadcast(GM_ADDR x, GM_ADDR y) {
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> in, out;
+    TBuf<TPosition::CO1> sum;
+    pipe.InitBuffer(in, 256);
+    pipe.InitBuffer(out, 4096);
+    pipe.InitBuffer(sum, 4096);
+    LocalTensor<float> a = in.Get<float>(), b = out.Get<float>(), c = sum.Get<float>();
+    GlobalTensor<float> xg, yg;
+    xg.SetGlobalBuffer((__gm__ float*)x);
+    yg.SetGlobalBuffer((__gm__ float*)y);
+    DataCopy(a, xg, 64);
+    PipeBarrier<PIPE_ALL>();
+    BroadCastVecToMM(c, a, 2, 2, 0, 0);
+    PipeBarrier<PIPE_ALL>();
+    DataCopyEnhancedParams matrix;
+    matrix.blockMode = BlockMode::BLOCK_MODE_MATRIX;
+    DataCopy(b, c, DataCopyParams(1, 4, 0, 0), matrix);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(yg, b, 1024);
+}
+"""
+
+
+def test_broadcast_of_a_vector_into_l0c() -> None:
+    x, y = np.arange(64, dtype=np.float32), np.zeros(1024, np.float32)
+    no_errors(kernels(BROADCAST, "cube_broadcast").broadcast[1](x, y, soc="ascend310p3"))
+    assert np.array_equal(y.reshape(4, 16, 16), np.repeat(x.reshape(4, 1, 16), 16, axis=1))

@@ -14,10 +14,21 @@ from tests.ascendc.cube_tiling import cube_tiling
 from tests.ascendc.harness import kernels
 from toprope.kernel import KernelFile, Run
 
-NAMES = (  # noqa: SIM905
-    "Matmul MatmulImpl MatmulType REGIST_MATMUL_OBJ GetNormalConfig GetMDLConfig GetSpecialMDLConfig GetIBShareNormConfig GetBasicConfig "
-    "GetSpecialBasicConfig GetMMConfig GetMatmulApiTiling MatmulCallBackFunc"
-).split()
+NAMES = [
+    "Matmul",
+    "MatmulImpl",
+    "MatmulType",
+    "REGIST_MATMUL_OBJ",
+    "GetNormalConfig",
+    "GetMDLConfig",
+    "GetSpecialMDLConfig",
+    "GetIBShareNormConfig",
+    "GetBasicConfig",
+    "GetSpecialBasicConfig",
+    "GetMMConfig",
+    "GetMatmulApiTiling",
+    "MatmulCallBackFunc",
+]
 ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(NAMES, np.matmul)
 
 HEAD = """
