@@ -155,7 +155,7 @@ private:
 // Scratch of a row-wise function: how many rows fit, and the tensors for them.
 struct RowScratch {
     // whole_blocks: row values come from packed tensors, so that every round begins at a multiple of eight rows.
-    AscendC::LocalTensor<float> partial, packed, blocks[3], data[2];
+    AscendC::LocalTensor<float> partial, packed, blocks[4], data[3];
     uint32_t rows = 0;  // per round; 0 after a report
     RowScratch(Scratch& scratch, uint32_t total_rows, uint32_t width, RowTemporaries t, Site site)
         : RowScratch(scratch, total_rows, width, t.block_tensors, t.data_tensors, false, site) {}

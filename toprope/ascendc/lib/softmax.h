@@ -107,9 +107,11 @@ FloatTensor exponentials(const SoftmaxRound& r, const AscendC::LocalTensor<T>& d
     return y;
 }
 
+// logarithm: the result is the decimal logarithm of the softmax, as the page LogSoftMax says.
 template <typename T, typename V>
 void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>* sum, const AscendC::LocalTensor<V>* max,
-             const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site) {
+             const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site,
+             bool logarithm = false) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftMax: half and float only (see `toprope api SoftMax`)");
     softmax_rounds(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
@@ -117,6 +119,7 @@ void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC:
         const FloatTensor y = exponentials(r, dst, x);
         r.rows.template reduce<Fold::SUM>(r.s.blocks[1], y, r.n, r.s.partial, r.s.packed);
         r.rows.div_blocks(y, y, r.s.blocks[1]);
+        if (logarithm) r.rows.all().log(y, y), r.rows.all().mul(y, y, 0.434294482f);
         r.store_matrix(dst, y);
         if (max != nullptr) r.store_values(*max, r.s.blocks[0]);
         if (sum != nullptr) r.store_values(*sum, r.s.blocks[1]);
@@ -192,6 +195,18 @@ void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Asc
 #define TOPROPE_SOFTMAX_ND static_assert(!isDataFormatNZ, "softmax: the NZ format is not supported yet; use ND")
 
 namespace AscendC {
+
+//: LogSoftMax | the decimal logarithm of SoftMax, with the row values max and sum | half float | A2 A3 310P | LogSoftMax
+template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false, typename Tiling>
+void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max, const LocalTensor<T>& src,
+                const LocalTensor<uint8_t>& sharedTmpBuffer, const Tiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {},
+                toprope::Site site = toprope::Site::here()) {
+    TOPROPE_SOFTMAX_ND;
+    SoftMaxTiling shape;
+    shape.srcM = tiling.srcM, shape.srcK = tiling.srcK;
+    toprope::softmax(toprope::Scratch("LogSoftMax", sharedTmpBuffer, site), dst, &sum, &max, src,
+                     toprope::softmax_shape(softmaxShapeInfo, shape), false, site, true);
+}
 
 #define TOPROPE_SOFTMAX_FORMS(TMP, SCRATCH)                                                                                                \
     template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                              \

@@ -3,8 +3,9 @@
 
 #if __NPU_ARCH__ != 1001
 #include "activation.h"
+#include "filter.h"
 #include "layout.h"
-#include "norm.h"
+#include "norm_gradient.h"
 #include "power.h"
 #include "quant.h"
 #include "softmax.h"
