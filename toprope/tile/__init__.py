@@ -18,6 +18,10 @@ from __future__ import annotations
 from toprope.tile.eager import BUILTINS
 from toprope.tile.kernel import TileKernel, kernel
 from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i16, i32, inf, tune
+from toprope.tile.project import project_files
+from toprope.tile.torch_library import torch_op
+from toprope.tile.tuner import Candidate
+from toprope.tile.tuner import tune as search
 
 exp, log, sqrt, rsqrt = BUILTINS["exp"], BUILTINS["log"], BUILTINS["sqrt"], BUILTINS["rsqrt"]
 reciprocal, abs, relu = BUILTINS["reciprocal"], BUILTINS["abs"], BUILTINS["relu"]
@@ -26,6 +30,7 @@ where, full, zeros = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"]
 tiles, acc = BUILTINS["tiles"], BUILTINS["acc"]
 
 __all__ = [
-    "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "i16", "i32",
-    "inf", "kernel", "log", "max", "maximum", "minimum", "reciprocal", "relu", "rsqrt", "sqrt", "sum", "tiles", "tune", "where", "zeros",
+    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "i16",
+    "i32", "inf", "kernel", "log", "max", "maximum", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "sum",
+    "tiles", "torch_op", "tune", "where", "zeros",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 from toprope.dtypes import Dtype
 from toprope.soc import Soc
 from toprope.tile import rules
+from toprope.tile.emit import entry_text, head_text
 from toprope.tile.language import Builtin, Param, bf16, f16, f32
 from toprope.tile.program import Index
 from toprope.tile.reader import Reader, Source
@@ -333,7 +334,7 @@ _SPLIT_B_TRANSPOSED = """\
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[i * 16 * columnsUp], load);"""
 
 
-def product_text(p: Product, *, line_directives: bool) -> str:
+def product_text(p: Product, *, line_directives: bool, tiling_struct: str = "") -> str:
     """The whole source file of a matrix-product kernel."""
     names, dims = list(p.params), list({d.name: None for q in p.params.values() for d in q.dims})
     python = Path(p.file).read_text().splitlines() if Path(p.file).exists() else []
@@ -361,8 +362,8 @@ def product_text(p: Product, *, line_directives: bool) -> str:
     text = _CLASS
     for word, replacement in words.items():
         text = text.replace(f"@{word}@", replacement)
-    sizes = ", ".join(f"{k} = {v}" for k, v in p.sizes.items())
-    head = f'// {p.name}: emitted from {Path(p.file).name} by toprope.tile; {sizes}.\n#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
-    call = ", ".join(names + dims)
-    entry = f'\nextern "C" __global__ __aicore__ void {p.name}({words["init"]}) {{\n    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);\n'
-    return head + text + entry + f"    Kernel{words['Title']} op;\n    op.Init({call});\n    op.Process();\n}}\n"
+    body = f"    Kernel{words['Title']} op;\n    op.Init({', '.join(names + dims)});\n    op.Process();\n"
+    head = head_text(p.name, p.file, p.sizes, tiling_struct)
+    return (
+        head + text + "\n" + entry_text(p.name, names, [("uint32_t", d) for d in dims], body, "AIC_ONLY", tiling_struct)
+    )

@@ -435,36 +435,56 @@ def numbers_of(plans: list[Plan]) -> list[tuple[Number, bool]]:
     return list(found)
 
 
-def kernel_text(plans: list[Plan], *, line_directives: bool) -> str:
+def kernel_text(plans: list[Plan], *, line_directives: bool, tiling_struct: str = "") -> str:
     """The whole source file: the variants and the entry that chooses one."""
     program = plans[-1].program
     numbers = numbers_of(plans)
     functions: dict[str, str] = {}
     classes = [ClassText(p, numbers, functions, line_directives=line_directives) for p in plans]
     names = list(program.params)
-    dims = list({d.name: None for p in program.params.values() for d in p.dims})
-    signature = [f"GM_ADDR {n}" for n in names] + [f"uint32_t {d}" for d in dims]
-    signature += [f"{'int32_t' if i else 'float'} number{k}" for k, (_, i) in enumerate(numbers)]
-    call = ", ".join([*names, *dims, *(f"number{k}" for k in range(len(numbers)))])
+    fields = [("uint32_t", d) for d in dict.fromkeys(d.name for p in program.params.values() for d in p.dims)]
+    fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(numbers)]
+    call = ", ".join([*names, *(n for _, n in fields)])
 
     def launch(c: ClassText, indent: str) -> str:
         return f"{indent}{c.name} op;\n{indent}op.Init({call});\n{indent}op.Process();\n"
 
-    sizes = ", ".join(f"{k} = {v}" for k, v in program.sizes.items())
-    head = (
-        f"// {program.name}: emitted from {Path(program.file).name} by toprope.tile{'; ' + sizes if sizes else ''}.\n"
-    )
-    head += '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
-    body = "    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);\n"
     if len(classes) == 2:
         inner = [i for lo in loops(classes[1].program)[1:] for i in lo.indices]
         fits = " && ".join(dict.fromkeys(f"{i.extent.text} <= {i.size}" for i in inner))
-        body += (
+        body = (
             f"    if ({fits}) {{  // every inner loop makes one trip\n{launch(classes[0], '        ')}    }} else {{\n"
         )
         body += f"{launch(classes[1], '        ')}    }}\n"
     else:
-        body += launch(classes[0], "    ")
-    entry = f'extern "C" __global__ __aicore__ void {program.name}({", ".join(signature)}) {{\n{body}}}\n'
+        body = launch(classes[0], "    ")
     texts = "\n".join(c.text() for c in classes)
-    return head + "".join(f"{t.strip()}\n\n" for t in functions.values()) + texts + "\n" + entry
+    helpers = "".join(f"{t.strip()}\n\n" for t in functions.values())
+    head = head_text(program.name, program.file, program.sizes, tiling_struct)
+    return head + helpers + texts + "\n" + entry_text(program.name, names, fields, body, "AIV_ONLY", tiling_struct)
+
+
+def head_text(name: str, file: str, sizes: dict[str, int], tiling_struct: str) -> str:
+    """The first lines of an emitted file."""
+    settings = "; " + ", ".join(f"{k} = {v}" for k, v in sizes.items()) if sizes else ""
+    struct = f'#include "{name}_tiling.h"\n' if tiling_struct else ""
+    return (
+        f"// {name}: emitted from {Path(file).name} by toprope.tile{settings}.\n{struct}"
+        '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+    )
+
+
+def entry_text(
+    name: str, arrays: list[str], fields: list[tuple[str, str]], body: str, cores: str, tiling_struct: str
+) -> str:
+    """The entry: its scalars are arguments, or (in a project) come from the tiling struct."""
+    parameters = [f"GM_ADDR {a}" for a in arrays]
+    lines = [f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{cores});"]
+    if tiling_struct:
+        parameters += ["GM_ADDR workspace", "GM_ADDR tiling"]
+        lines += [f"    REGISTER_TILING_DEFAULT({tiling_struct});", "    GET_TILING_DATA(tilingData, tiling);"]
+        lines += [f"    const {kind} {field} = tilingData.{field};" for kind, field in fields]
+    else:
+        parameters += [f"{kind} {field}" for kind, field in fields]
+    text = "\n".join(lines)
+    return f'extern "C" __global__ __aicore__ void {name}({", ".join(parameters)}) {{\n{text}\n{body}}}\n'

@@ -137,7 +137,7 @@ class TileKernel:
                 )
             if not isinstance(lowered, Product):
                 lowered = [p for p in lowered if not _over([p], chip)]
-            text = _text(lowered, line_directives=True)
+            text = emitted_text(lowered, line_directives=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             folder = cache_dir() / "tile" / digest
             path = folder / f"{self.name}.cpp"
@@ -163,7 +163,7 @@ class TileKernel:
     def source(self, soc: str = DEFAULT_SOC, *, line_directives: bool = False, **options: Any) -> str:
         """The Ascend C text; with `line_directives` compilers and findings point at the Python lines."""
         emitted = self.emit(soc, **options)
-        return emitted.text if line_directives else _text(emitted.lowered, line_directives=False)
+        return emitted.text if line_directives else emitted_text(emitted.lowered, line_directives=False)
 
     def plan(self, soc: str = DEFAULT_SOC, **options: Any) -> str:
         """The byte ledger of every variant that fits."""
@@ -240,10 +240,11 @@ def _ledger(lowered: list[Plan] | Product, chip: Soc) -> str:
     return "\n".join(p.ledger(int(chip.number("spaces.ub_bytes"))) for p in lowered)
 
 
-def _text(lowered: list[Plan] | Product, *, line_directives: bool) -> str:
+def emitted_text(lowered: list[Plan] | Product, *, line_directives: bool, tiling_struct: str = "") -> str:
+    """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
     if isinstance(lowered, Product):
-        return product_text(lowered, line_directives=line_directives)
-    return kernel_text(lowered, line_directives=line_directives)
+        return product_text(lowered, line_directives=line_directives, tiling_struct=tiling_struct)
+    return kernel_text(lowered, line_directives=line_directives, tiling_struct=tiling_struct)
 
 
 @functools.cache

@@ -1,0 +1,66 @@
+"""What a kernel becomes: an operator project, a PyTorch operator, a table of tile sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toprope
+from tests.tile import arithmetic
+from tests.tile.test_kernels import KERNELS
+from toprope import tile
+
+
+def test_project_kernel_gives_the_same_bits(tmp_path: Path) -> None:
+    files = tile.project_files(KERNELS.rms_norm)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert sorted(files) == ["op_host/rms_norm.cpp", "op_kernel/rms_norm.cpp", "op_kernel/rms_norm_tiling.h"]
+    rng = np.random.default_rng(0)
+    x, g = rng.standard_normal((5, 77)).astype(np.float16), rng.standard_normal(77).astype(np.float16)
+    level_a, out = np.zeros_like(x), np.zeros_like(x)
+    KERNELS.rms_norm(x, g, level_a)
+    kernel = toprope.load(tmp_path / "op_kernel/rms_norm.cpp").rms_norm
+    tiling = {"M": 5, "N": 77, "number0": float(np.float32(1) / np.float32(77))}
+    run = kernel[1](x, g, out, None, tiling)
+    assert out.tobytes() == level_a.tobytes()
+    assert [f.code for f in run.findings if f.severity == "error"] == []
+
+
+def test_host_file_cuts_the_launch_and_names_shapes_and_types() -> None:
+    host = tile.project_files(KERNELS.rms_norm)["op_host/rms_norm.cpp"]
+    assert "tiling->N = static_cast<uint32_t>(context->GetInputShape(0)->GetStorageShape().GetDim(1));" in host
+    assert "tiling->number0 = 1.0f / static_cast<float>(static_cast<double>(tiling->N));" in host
+    assert "const uint32_t tasks = ((tiling->M + 7) / 8);" in host and "GetCoreNumAiv()" in host
+    assert "out0->SetDim(1, context->GetInputShape(0)->GetDim(1));" in host
+    assert "class RmsNorm : public OpDef" in host and "OP_ADD(RmsNorm);" in host and "ge::DT_FLOAT16" in host
+    product = tile.project_files(KERNELS.matmul)
+    assert (
+        "GetCoreNumAic()" in product["op_host/matmul.cpp"]
+        and "GM_ADDR workspace, GM_ADDR tiling" in product["op_kernel/matmul.cpp"]
+    )
+
+
+def test_every_candidate_has_a_time_or_a_reason() -> None:
+    found = tile.search(KERNELS.add, {"N": 100_000}, most=2)
+    assert len(found) == 5
+    timed = [c for c in found if c.microseconds is not None]
+    assert found[:2] == timed and timed[0].microseconds <= timed[1].microseconds
+    reasons = {c.sizes["T"]: c.reason for c in found[2:]}
+    assert "262144 bytes" in reasons[16384] or "unified buffer" in reasons[16384]
+    assert all(reasons.values())
+
+
+@pytest.mark.torch
+def test_torch_operator() -> None:
+    torch = pytest.importorskip("torch")
+    operator = tile.torch_op("toprope_tile_test::softmax", KERNELS.softmax)
+    x = torch.randn(5, 40)
+    assert torch.allclose(operator(x), torch.softmax(x, 1), atol=1e-6)
+    assert operator(torch.empty(5, 40, device="meta")).shape == (5, 40)
+    two = tile.torch_op("toprope_tile_test::convert", arithmetic.convert)
+    a, b = two(torch.ones(9), torch.ones(9, dtype=torch.bfloat16))
+    assert a.dtype == torch.int32 and a[0] == 3000 and b[0] == 2

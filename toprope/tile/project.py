@@ -1,0 +1,140 @@
+"""The files of an operator project made from a tile kernel: kernel, tiling struct, and the host's tiling, shapes and definition."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from toprope.dtypes import Dtype
+from toprope.kernel import DEFAULT_SOC
+from toprope.tile.cube import Product
+from toprope.tile.emit import numbers_of
+from toprope.tile.kernel import TileKernel, emitted_text
+from toprope.tile.language import Param, TileError
+from toprope.tile.program import Index
+
+_GE_TYPES = {
+    "float32": "DT_FLOAT",
+    "float16": "DT_FLOAT16",
+    "bfloat16": "DT_BF16",
+    "int32": "DT_INT32",
+    "int16": "DT_INT16",
+}
+
+
+def project_files(kernel: TileKernel, soc: str = DEFAULT_SOC, **options: Any) -> dict[str, str]:
+    """Path in the project -> text. Raises TileError when a dimension stands in no input (the host could not know it)."""
+    lowered = kernel.emit(soc, **options).lowered
+    numbers = [] if isinstance(lowered, Product) else numbers_of(lowered)
+    indices = (lowered.rows, lowered.columns) if isinstance(lowered, Product) else lowered[-1].program.loop.indices
+    fields = [("uint32_t", d) for d in kernel.dims] + [
+        ("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(numbers)
+    ]
+    host = _Host(kernel, tuple(indices), [n.text for n, _ in numbers], isinstance(lowered, Product))
+    return {
+        f"op_kernel/{kernel.name}_tiling.h": _tiling_header(host.type, fields),
+        f"op_kernel/{kernel.name}.cpp": emitted_text(
+            lowered, line_directives=False, tiling_struct=f"{host.type}TilingData"
+        ),
+        f"op_host/{kernel.name}.cpp": host.text(),
+    }
+
+
+def _tiling_header(type_name: str, fields: list[tuple[str, str]]) -> str:
+    body = "".join(f"    {kind} {name};\n" for kind, name in fields)
+    return f"// What the host tells the kernel: the extents, and the numbers that hang on them.\n#pragma once\n\n#include <cstdint>\n\nstruct {type_name}TilingData {{\n{body}}};\n"
+
+
+class _Host:
+    """The host file of one kernel."""
+
+    def __init__(self, kernel: TileKernel, indices: tuple[Index, ...], numbers: list[str], cube: bool) -> None:
+        self.kernel, self.indices, self.numbers, self.cube = kernel, indices, numbers, cube
+        self.type = "".join(part.capitalize() for part in kernel.name.split("_"))
+        self.inputs = {n: p for n, p in kernel.params.items() if not p.written}
+        self.outputs = {n: p for n, p in kernel.params.items() if p.written}
+
+    def home_of(self, dim: str) -> tuple[int, int]:
+        """The input and axis that a dimension is read from."""
+        for position, p in enumerate(self.inputs.values()):
+            for axis, d in enumerate(p.dims):
+                if d.name == dim:
+                    return position, axis
+        raise TileError(
+            f"dimension {dim} of {self.kernel.name} is in no input",
+            cure="give an In array that dimension; the host reads shapes of inputs",
+        )
+
+    def extent(self, expression: str) -> str:
+        """A dimension expression over the tiling struct."""
+        return re.sub(
+            r"\b[A-Za-z_]\w*\b", lambda m: f"tiling->{m[0]}" if m[0] in self.kernel.dims else m[0], expression
+        )
+
+    def number(self, expression: str) -> str:
+        """A number over dimensions, in double as Python computes it."""
+        text = re.sub(
+            r"\b\w+\b",
+            lambda m: f"static_cast<double>(tiling->{m[0]})" if m[0] in self.kernel.dims else m[0],
+            expression,
+        )
+        return text.replace("reciprocal(", "1.0f / static_cast<float>(")
+
+    def text(self) -> str:
+        """The file."""
+        dims = "".join(
+            f"    tiling->{d} = static_cast<uint32_t>(context->GetInputShape({self.home_of(d)[0]})->GetStorageShape().GetDim({self.home_of(d)[1]}));\n"
+            for d in self.kernel.dims
+        )
+        numbers = "".join(f"    tiling->number{k} = {self.number(n)};\n" for k, n in enumerate(self.numbers))
+        tasks = " * ".join(f"(({self.extent(i.extent.text)} + {i.size - 1}) / {i.size})" for i in self.indices)
+        core = "Aic" if self.cube else "Aiv"
+        return (
+            f"// Host side of {self.type}: how a launch is cut, which shapes come out, what the operator is.\n"
+            f'#include <algorithm>\n\n#include "../op_kernel/{self.kernel.name}_tiling.h"\n#include "register/op_def_registry.h"\n'
+            '#include "tiling/platform/platform_ascendc.h"\n\nnamespace optiling {\n'
+            "static ge::graphStatus TilingFunc(gert::TilingContext* context) {\n"
+            f"    auto* tiling = context->GetTilingData<{self.type}TilingData>();\n{dims}{numbers}"
+            f"    const uint32_t tasks = {tasks};\n"
+            "    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());\n"
+            f"    context->SetBlockDim(std::max(1u, std::min(tasks, platform.GetCoreNum{core}())));\n"
+            "    context->GetWorkspaceSizes(1)[0] = 0;\n    return ge::GRAPH_SUCCESS;\n}\n}  // namespace optiling\n\n"
+            f"namespace ge {{\n{self.shapes()}}}  // namespace ge\n\nnamespace ops {{\n{self.definition()}}}  // namespace ops\n"
+        )
+
+    def shapes(self) -> str:
+        """InferShape."""
+        lines = ["static ge::graphStatus InferShape(gert::InferShapeContext* context) {"]
+        for k, p in enumerate(self.outputs.values()):
+            lines += [f"    auto* out{k} = context->GetOutputShape({k});", f"    out{k}->SetDimNum({len(p.dims)});"]
+            for axis, d in enumerate(p.dims):
+                position, at = self.home_of(d.name)
+                lines.append(f"    out{k}->SetDim({axis}, context->GetInputShape({position})->GetDim({at}));")
+        return "\n".join([*lines, "    return ge::GRAPH_SUCCESS;", "}", ""])
+
+    def definition(self) -> str:
+        """OpDef."""
+        lines = [
+            f"class {self.type} : public OpDef {{",
+            "public:",
+            f"    explicit {self.type}(const char* name) : OpDef(name) {{",
+        ]
+        lines += [self.tensor("Input", n, p) for n, p in self.inputs.items()] + [
+            self.tensor("Output", n, p) for n, p in self.outputs.items()
+        ]
+        lines += [
+            "        this->SetInferShape(ge::InferShape);",
+            "        this->AICore().SetTiling(optiling::TilingFunc);",
+            '        this->AICore().AddConfig("ascend910b");',
+            '        this->AICore().AddConfig("ascend910_93");',
+            "    }", "};", f"OP_ADD({self.type});", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+    def tensor(self, role: str, name: str, p: Param) -> str:
+        """One input or output."""
+        return f'        this->{role}("{name}").ParamType(REQUIRED).DataType({{ge::{_ge_type(p.dtype)}}}).Format({{ge::FORMAT_ND}});'
+
+
+def _ge_type(kind: Dtype) -> str:
+    return _GE_TYPES[kind.name]
