@@ -53,7 +53,7 @@ def unit_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, comb
     for entry in found:
         if entry.template:
             arguments = first_arguments(keys, entry.template, definition, combination)
-            lines.append(f"template void {entry.name}<{arguments}>({', '.join(p.type for p in entry.parameters)});\n")
+            lines.append(f"inline auto toprope_instance_of_{entry.name}() {{ return &{entry.name}<{arguments}>; }}\n")
     text = f'{header}#include "{kernel}"\n{"".join(lines)}'
     defines = definition.defines(combination) if definition else ()
     return Unit(text, tuple(include), defines, _core_types(found, soc))
@@ -118,11 +118,12 @@ def _flags(soc: Soc, core_type: str) -> list[str]:
         f"-DTOPROPE_{core_type.upper()}=1",
         f"-I{INCLUDE}",
         "-fmax-errors=4",
+        "-fpermissive",
     ]
 
 
 @cache
-def _precompiled(arch: int, core_type: str, flags: tuple[str, ...]) -> Path:
+def precompiled(arch: int, core_type: str, flags: tuple[str, ...]) -> Path:
     """kernel_operator.h, compiled ahead: reading it is most of the time of a syntax check."""
     digest = hashlib.sha256(f"{arch}{core_type}{flags}".encode())
     for file in sorted(INCLUDE.rglob("*")):
@@ -147,7 +148,7 @@ _lock = threading.Lock()
 
 def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
     flags = _flags(soc, core_type)
-    header = _precompiled(soc.npu_arch, core_type, tuple(flags))
+    header = precompiled(soc.npu_arch, core_type, tuple(flags))
     command = [
         *compiler().command,
         *flags,

@@ -1,0 +1,316 @@
+"""Kernel unit tests of an operator repository, run unchanged: gtest sources with ICPU_RUN_KF, their data and compare scripts.
+
+Each test runs in its own process, so that a crash or an endless loop costs one verdict and nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope import runtime
+from toprope.build import FLAGS, INCLUDE, LINK_FLAGS, compiler
+from toprope.check import check
+from toprope.project.checkout import Checkout
+from toprope.project.compile import Problem, first_problem, precompiled, unit_of
+from toprope.project.operators import Operator
+from toprope.soc import Soc
+from toprope.trace import CoreRow
+
+_OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
+_MODE = re.compile(r"KernelMode::(\w+)")
+MODES = ("MIX_MODE", "AIC_MODE", "AIV_MODE", "MIX_AIC_1_1")
+TEST_LIMIT_S, BUILD_LIMIT_S = 60.0, 300
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test: verdict (passed, failed, compare-failed, no-data, crashed, time-limit, skipped, not-built), why, error findings."""
+
+    name: str
+    verdict: str
+    message: str = ""
+    findings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class _Call(c.Structure):
+    _fields_ = [
+        ("entry", c.c_void_p),
+        ("name", c.c_char_p),
+        ("blocks", c.c_uint64),
+        ("arguments", c.POINTER(c.c_void_p)),
+        ("argument_count", c.c_uint64),
+        ("tiling_key", c.c_uint64),
+        ("mode", c.c_int),
+    ]
+
+
+_HOOK = c.CFUNCTYPE(None, c.POINTER(_Call))
+
+
+def test_sources(operator: Operator) -> list[Path]:
+    """The unit test's own C++ files, those of other chips left out."""
+    folder = operator.test_folder
+    found = sorted(folder.rglob("*.cpp")) if folder.is_dir() else []
+    return [
+        f
+        for f in found
+        if not _OTHER_CHIP.search(f.relative_to(folder).as_posix()) and "TEST" in f.read_text(errors="replace")
+    ]
+
+
+def run_tests(checkout: Checkout, operator: Operator, soc: Soc) -> list[TestResult]:
+    """Build and run every kernel unit test of an operator; one "not-built" row if that fails. Empty if it has none."""
+    sources = test_sources(operator)
+    kernels = operator.kernels(soc.name)
+    if not sources or not kernels:
+        return []
+    results: list[TestResult] = []
+    with tempfile.TemporaryDirectory(prefix="toprope-ut-") as scratch:
+        for source in sources:
+            results += _run_source(checkout, operator, kernels[0], source, soc, Path(scratch))
+    return results
+
+
+def _run_source(
+    checkout: Checkout, operator: Operator, kernel: Path, source: Path, soc: Soc, scratch: Path
+) -> list[TestResult]:
+    built = _build(checkout, operator, kernel, source, soc, scratch)
+    if isinstance(built, Problem):
+        return [TestResult(source.stem, "not-built", f"{built.kind}: {built.text}")]
+    here = _working_folder(checkout.root, scratch)
+    modes = set(_MODE.findall(source.read_text(errors="replace")))
+    mode = MODES.index(modes.pop()) if len(modes) == 1 else 0
+    listed = _in_child(lambda: _names(built), here, TEST_LIMIT_S)
+    if not isinstance(listed, list):
+        return [TestResult(source.stem, "crashed", "while loading the test")]
+    out = []
+    for number, name in enumerate(listed):
+        begin = time.perf_counter()
+        result = _in_child(lambda n=number: _run_one(built, n, soc, mode), here, TEST_LIMIT_S)
+        seconds = round(time.perf_counter() - begin, 2)
+        if isinstance(result, dict):
+            out.append(TestResult(name, result["verdict"], result["message"], tuple(result["findings"]), seconds))
+        else:
+            out.append(TestResult(name, "time-limit" if result == "time" else "crashed", str(result), (), seconds))
+    return out
+
+
+def _build(
+    checkout: Checkout, operator: Operator, kernel: Path, source: Path, soc: Soc, scratch: Path
+) -> Path | Problem:
+    unit = unit_of(checkout, operator, kernel, soc)
+    own = [h for h in sorted(source.parent.glob("*.h")) if "tiling" in h.name.lower()]
+    header = "".join(f'#include "{h}"\n' for h in own) or unit.text.split(f'#include "{kernel}"')[0]
+    text = checkout.text(source)
+    includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", text))
+    units = {"test.cpp": f'{header}#include "{source}"\n'}
+    if not includes_kernel:
+        units["kernel.cpp"] = f'{header}#include "{kernel}"\n'
+    defines = [*unit.defines, *_cmake_defines(source.parent)]
+    include = [INCLUDE / "host", source.parent, *unit.include]
+    flags = [*(f for f in FLAGS if f not in ("-O2", "-shared")), "-O1", "-fpermissive", "-fno-gnu-unique"]
+    flags += [
+        f"-D__NPU_ARCH__={soc.npu_arch}",
+        "-DTOPROPE_AIV=1" if soc.split else "-DTOPROPE_COUPLED=1",
+        f"-I{INCLUDE}",
+    ]
+    ahead = precompiled(soc.npu_arch, "aiv" if soc.split else "coupled", tuple(flags))
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    for name, content in units.items():
+        (folder / name).write_text(content)
+    out = folder / "tests.so"
+    for _ in range(8):
+        command = [
+            *compiler().command,
+            *flags,
+            "-include",
+            str(ahead),
+            *(f"-I{p}" for p in include),
+            *(f"-D{d}" for d in defines),
+        ]
+        command += [
+            "-D__CCE_KT_TEST__=1",
+            "-D__CCE_UT_TEST__=1",
+            "-DASCENDC_CPU_DEBUG=1",
+            "-fmax-errors=3",
+            "-shared",
+            *LINK_FLAGS,
+        ]
+        command += [*(str(folder / n) for n in units), "-o", str(out), str(runtime.library_path())]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_LIMIT_S, errors="replace")
+        except subprocess.TimeoutExpired:
+            return Problem("compiler time limit", f"the compiler did not end within {BUILD_LIMIT_S} s", "")
+        if done.returncode == 0:
+            return out
+        problem = first_problem(done.stderr)
+        missing = re.match(r"header (\S+)", problem.kind)
+        added = checkout.folder_of_header(missing.group(1), operator) if missing else None
+        if added is None or added in include:
+            return problem
+        include.append(added)
+    return problem
+
+
+def _cmake_defines(folder: Path) -> list[str]:
+    """Defines that the test's CMake file gives for this generation, such as -DDTYPE_X=float."""
+    file = folder / "CMakeLists.txt"
+    text = re.sub(r"#[^\n]*", "", file.read_text(errors="replace")) if file.is_file() else ""
+    for call in re.findall(r"Add\w*TestCase\s*\(([^)]*)\)", text):
+        if re.search(r"910[bB]", call):
+            return re.findall(r"-D(\w+(?:=[^\s\"]+)?)", call)
+    return []
+
+
+def _working_folder(root: Path, scratch: Path) -> Path:
+    """A folder from which the relative paths of the tests (../../../../<area>/...) lead into the checkout, without writing to it."""
+    top = scratch / "tree"
+    here = top / "build" / "tests" / "ut" / "op_kernel"
+    if not here.is_dir():
+        here.mkdir(parents=True)
+        for entry in root.iterdir():
+            if entry.name not in ("build", ".git"):
+                (top / entry.name).symlink_to(entry)
+    return here
+
+
+def _names(library: Path) -> list[str]:
+    loaded = runtime.load_kernel_library(library)
+    loaded.toprope_test_name.restype = c.c_char_p
+    return [loaded.toprope_test_name(i).decode() for i in range(loaded.toprope_test_count())]
+
+
+def _run_one(library: Path, number: int, soc: Soc, mode: int) -> dict[str, Any]:
+    loaded = runtime.load_kernel_library(library)
+    findings: list[str] = []
+    hook = _HOOK(lambda call: findings.extend(_launch(loaded, call.contents, soc)))
+    loaded.toprope_set_hook(hook)
+    loaded.toprope_set_mode(mode)
+    code = loaded.toprope_test_run(number)
+    said = (c.c_int * 3)()
+    loaded.toprope_scripts(said)
+    compared, compare_failed, generate_failed = said
+    verdict, message = ("passed", "") if compared else ("passed", "nothing was compared")
+    if "kernel-crash" in findings or "kernel-time-limit" in findings:
+        verdict, message = "crashed", next(f for f in findings if f.startswith("kernel-"))
+    elif code == 2:
+        verdict, message = "skipped", ""
+    elif generate_failed:
+        verdict, message = "no-data", "the data script failed"
+    elif compare_failed:
+        verdict, message = "compare-failed", f"{compare_failed} of {compared} comparisons failed"
+    elif code == 1:
+        verdict, message = "failed", "an expectation of the test failed"
+    return {"verdict": verdict, "message": message, "findings": sorted(set(findings))}
+
+
+def _launch(library: c.CDLL, call: _Call, soc: Soc) -> list[str]:
+    """Run one ICPU_RUN_KF on the software machine; codes of its error findings."""
+    room = 256
+    at, sizes = (c.POINTER(c.c_uint8) * room)(), (c.c_uint64 * room)()
+    library.toprope_gm_blocks.restype = c.c_uint64
+    count = library.toprope_gm_blocks(at, sizes, c.c_uint64(room))
+    gm = [runtime.GmArgument(f"gm{i}", np.ctypeslib.as_array(at[i], (sizes[i],))) for i in range(count)]
+    per_block = 1 if MODES[call.mode] in ("AIV_MODE", "MIX_AIC_1_1") else 2
+    kind, per_block = ("aiv", per_block) if soc.split else ("coupled", 1)
+    cores = [CoreRow(b, s, kind) for b in range(call.blocks) for s in range(per_block)]
+    trace = runtime.run(
+        runtime.Launch(
+            kernel=(call.name or b"kernel").decode(),
+            entries={kind: call.entry},
+            arguments=[call.arguments[i] or 0 for i in range(call.argument_count)],
+            gm=gm,
+            cores=cores,
+            blocks=call.blocks,
+            ratio=per_block,
+            mixed=False,
+            tiling_key=call.tiling_key,
+            time_limit_s=TEST_LIMIT_S / 2,
+        ),
+        soc,
+    )
+    return [f.code for f in check(trace, soc) if f.severity == "error"]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    yield
+
+
+def _in_child(work: Any, folder: Path, limit_s: float) -> Any:
+    """The JSON value of `work()` run in a child in `folder`; "time" or a signal's name if the child does not come back with one."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            os.close(read_end)
+            os.chdir(folder)
+            os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+            os.environ["PYTHONPATH"] = str(Path(__file__).parent / "script_modules")
+            with _quiet():
+                value = json.dumps(work())
+            os.write(write_end, value.encode())
+            os._exit(0)
+        except BaseException as error:
+            os.write(write_end, json.dumps(f"{type(error).__name__}: {error}").encode())
+        finally:
+            os._exit(1)
+    os.close(write_end)
+    return _collected(child, read_end, limit_s)
+
+
+def _collected(child: int, read_end: int, limit_s: float) -> Any:
+    deadline, pieces = time.monotonic() + limit_s, []
+    os.set_blocking(read_end, False)
+    ended = False
+    while True:
+        try:
+            piece = os.read(read_end, 1 << 16)
+        except BlockingIOError:
+            piece = None
+        if piece:
+            pieces.append(piece)
+            continue
+        if ended:
+            break
+        ended = os.waitpid(child, os.WNOHANG)[0] != 0
+        if not ended and time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(read_end)
+            return "time"
+        if not ended:
+            time.sleep(0.01)
+    os.close(read_end)
+    try:
+        return json.loads(b"".join(pieces))
+    except json.JSONDecodeError:
+        return "the process died"
+
+
+def totals(results: Sequence[TestResult]) -> dict[str, int]:
+    """How many tests have each verdict."""
+    out: dict[str, int] = {}
+    for result in results:
+        out[result.verdict] = out.get(result.verdict, 0) + 1
+    return out
