@@ -10,7 +10,7 @@ from tests.profile.test_diagnosis import run as variant
 from toprope.finding import Finding
 from toprope.kernel import Run
 from toprope.profile import diagnose
-from toprope.profile.tiles import joined_copies, larger_tiles, rounds
+from toprope.profile.tiles import joined_copies, larger_tiles, rounds, shared_out
 
 SOURCE = """
 template <int tile, int buffers> __aicore__ inline void Scale(GM_ADDR x, GM_ADDR z, int32_t total) {
@@ -56,6 +56,38 @@ template <bool joined> __aicore__ inline void Rows(GM_ADDR x, GM_ADDR z, int32_t
         in.FreeTensor(a);
     }
 }
+template <bool even> __aicore__ inline void Share(GM_ADDR x, GM_ADDR z, int32_t tiles) {
+    constexpr int32_t tile = 4096;
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> in;
+    TQue<TPosition::VECOUT, 1> out;
+    pipe.InitBuffer(in, 2, tile * 2);
+    pipe.InitBuffer(out, 2, tile * 2);
+    GlobalTensor<half> xg, zg;
+    const int32_t blocks = GetBlockNum(), me = GetBlockIdx();
+    // Uneven: every fourth block has five times as much as the others.
+    int32_t begin = tiles * me / blocks, end = tiles * (me + 1) / blocks;
+    if (!even) {
+        const int32_t unit = tiles / (blocks * 2), before = me / 4 * 8 + (me % 4 ? me % 4 + 4 : 0);
+        begin = before * unit;
+        end = begin + (me % 4 ? 1 : 5) * unit;
+    }
+    xg.SetGlobalBuffer((__gm__ half*)x, tiles * tile);
+    zg.SetGlobalBuffer((__gm__ half*)z, tiles * tile);
+    for (int32_t t = begin; t < end; t++) {
+        auto a = in.AllocTensor<half>();
+        DataCopy(a, xg[t * tile], tile);
+        in.EnQue(a);
+        a = in.DeQue<half>();
+        auto b = out.AllocTensor<half>();
+        for (int i = 0; i < 20; i++) Muls(b, a, (half)1, tile);
+        out.EnQue(b);
+        in.FreeTensor(a);
+        b = out.DeQue<half>();
+        DataCopy(zg[t * tile], b, tile);
+        out.FreeTensor(b);
+    }
+}
 """
 TILES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 SOURCE += "\n".join(
@@ -69,6 +101,12 @@ SOURCE += "\n".join(
 )
 
 
+SOURCE += "\n".join(
+    f'extern "C" __global__ __aicore__ void share_{word}(GM_ADDR x, GM_ADDR z, int32_t tiles) {{ Share<{word}>(x, z, tiles); }}'
+    for word in ("true", "false")
+)
+
+
 def scale(tile: int, blocks: int, rounds_a_core: int, smallest: int, buffers: int = 2) -> Run:
     total = blocks * rounds_a_core * smallest
     x, z = np.zeros(total, np.float16), np.zeros(total, np.float16)
@@ -78,6 +116,11 @@ def scale(tile: int, blocks: int, rounds_a_core: int, smallest: int, buffers: in
 def rows_of(joined: bool, blocks: int) -> Run:
     x, z = np.zeros(blocks * 512 * 512, np.float16), np.zeros(blocks * 512 * 128, np.float16)
     return kernels(SOURCE, "tiles")["rows_true" if joined else "rows_false"][blocks](x, z, 512, time_only=True)
+
+
+def share(even: bool, blocks: int, tiles: int) -> Run:
+    x, z = np.zeros(tiles * 4096, np.float16), np.zeros(tiles * 4096, np.float16)
+    return kernels(SOURCE, "tiles")[f"share_{str(even).lower()}"][blocks](x, z, tiles, time_only=True)
 
 
 def advice(found: Run, code: str) -> Finding:
@@ -136,6 +179,32 @@ def test_rows_copied_at_once_gain_what_is_promised(blocks: int) -> None:
     copies = [t.accesses[t.decoded().rows > 1] for t in (joined, after.trace)]
     assert len(copies[0]) == blocks * 16 * 2 or len(copies[0]) == blocks * 16
     assert "advice-join-copies" not in {f.code for f in diagnose(after)}
+
+
+@pytest.mark.parametrize("blocks", [4, 48])
+def test_even_blocks_gain_what_is_promised(blocks: int) -> None:
+    found = share(False, blocks, blocks * 8)
+    told = advice(found, "advice-even-blocks")
+    after = share(True, blocks, blocks * 8)
+    assert after.timeline.cycles == pytest.approx(found.timeline.cycles - told.cycles_at_stake, rel=0.1)
+    assert after.timeline.cycles < 0.7 * found.timeline.cycles
+    assert "advice-even-blocks" not in {f.code for f in diagnose(after)}
+
+
+def test_a_last_wave_that_is_not_full_is_told() -> None:
+    found = share(True, 60, 480)
+    told = advice(found, "advice-even-blocks")
+    after = share(True, told.data["blocks"], 480)
+    assert told.data["blocks"] == 48 and "60 blocks run in waves on 48 cores" in told.message
+    assert after.timeline.cycles == pytest.approx(found.timeline.cycles - told.cycles_at_stake, rel=0.1)
+
+
+def test_dealing_out_keeps_every_byte() -> None:
+    trace = share(False, 8, 64).trace
+    dealt = shared_out(trace, 8)
+    assert dealt is not None and np.array_equal(np.diff(dealt.core_begin) > 0, np.ones(8, bool))
+    assert dealt.decoded().sizes().sum() == trace.decoded().sizes().sum()
+    assert shared_out(trace, 9) is None
 
 
 def test_whole_tiles_are_not_called_rows() -> None:

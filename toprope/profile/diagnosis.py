@@ -159,6 +159,32 @@ def _blocks(run: Run) -> Iterator[Idea]:
     )
 
 
+def _uneven(run: Run) -> Iterator[Idea]:
+    """Blocks with more work than others, or more blocks than cores with some left over for a last wave."""
+    trace, timeline = run.trace, run.timeline
+    slots = run.soc.aiv if all(c.type == "aiv" for c in trace.cores) else run.soc.aic
+    spent = timeline.core_end - timeline.core_start
+    left_over = len(trace.cores) > slots and len(trace.cores) % slots > 0
+    if trace.mixed or whatif.kinds(trace, "cross_set", "cross_wait").any() or not spent.max(initial=0.0):
+        return
+    if spent.mean() > 0.9 * spent.max() and not left_over:
+        return
+    dealt = tiles.shared_out(trace, min(slots, len(trace.cores)))
+    if dealt is not None:
+        what = (
+            f"{len(trace.cores)} blocks run in waves on {slots} cores, the last one not full"
+            if left_over
+            else f"the mean block needs {spent.mean() / spent.max():.0%} of the slowest block's time"
+        )
+        yield Idea(
+            "advice-even-blocks",
+            f"{what}; deal the tiles out evenly over {len(dealt.cores)} blocks",
+            (),
+            lambda: predict(dealt, run.soc).cycles,
+            {"blocks": len(dealt.cores)},
+        )
+
+
 def _scalars(run: Run) -> Iterator[Idea]:
     """Single elements read and written by the scalar unit."""
     trace = run.trace
@@ -193,7 +219,7 @@ def _tiles(run: Run) -> Iterator[Idea]:
         space, size = used.most_common(1)[0]
         yield Idea(
             "advice-larger-tiles",
-            f"tiles {factor} times as large use {factor * size / 1024:.0f} instead of {size / 1024:.0f} KB of {space.upper()} and need fewer copies and flags",
+            f"make the tile {factor} times as large ({factor * size / 1024:.0f} instead of {size / 1024:.0f} KB of {space.upper()}): fewer copies, instructions and flags",
             tuple(
                 _place(trace, b.site, "InitBuffer") for b in {b.queue: b for b in trace.buffers if b.core == 0}.values()
             )[:3],
@@ -215,7 +241,7 @@ def _joins(run: Run) -> Iterator[Idea]:
 
 
 _SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
-    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _scalars, _tiles, _joins,
+    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins,
 )  # fmt: skip
 
 

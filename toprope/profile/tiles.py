@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -113,6 +114,33 @@ def _grown(trace: Trace, rows: Array, sources: Array, factor: int) -> Trace | No
     scaled = kinds(trace, "compute")[rows] | several  # a copy's work is its number of bursts
     instrs["work"][rows[scaled]] *= factor
     return replace(trace, instrs=instrs, accesses=accesses)
+
+
+def shared_out(trace: Trace, cores: int) -> Trace | None:
+    """The trace as if the rounds of all blocks had been dealt out to `cores` blocks evenly; None where the rounds differ."""
+    pool: list[Array] = []
+    ends: list[tuple[Array, Array]] = []  # what a core does before and after its loop
+    first: Array | None = None
+    for core in range(len(trace.cores)):
+        found = rounds(trace, core)
+        if found is None:
+            return None
+        signature = trace.instrs[["op", "site", "accesses", "work"]][found.work[0]]
+        if first is not None and not np.array_equal(signature, first):
+            return None
+        first = signature
+        cuts = np.append(found.begin, found.end)
+        pool += [np.arange(a, b) for a, b in pairwise(cuts)]
+        begin, stop = int(trace.core_begin[core]), int(trace.core_begin[core + 1])
+        ends.append((np.arange(begin, int(cuts[0])), np.arange(found.end, stop)))
+    if not 0 < cores <= min(len(pool), len(trace.cores)):
+        return None
+    cuts_of_pool = [len(pool) * c // cores for c in range(cores + 1)]
+    index = [
+        np.concatenate([ends[c][0], *pool[cuts_of_pool[c] : cuts_of_pool[c + 1]], ends[c][1]]) for c in range(cores)
+    ]
+    dealt = replace(_taken(trace, index), cores=trace.cores[:cores], blocks=min(trace.blocks, cores))
+    return without(dealt, unmatched_waits(dealt))
 
 
 def joined_copies(trace: Trace) -> tuple[Trace, Array]:
