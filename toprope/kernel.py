@@ -26,6 +26,8 @@ from toprope.trace import CoreRow, Trace
 Argument = Any  # array, None (null pointer), number, bytes, or a mapping of tiling fields
 SYSTEM_WORKSPACE_BYTES = 16 << 20
 DEFAULT_SOC = "ascend910b1"
+CHECK_OVERFLOW = "TOPROPE_CHECK_OVERFLOW"
+"""Define that makes a kernel report signed integer overflows in its own lines."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,14 @@ class Kernel:
         unit = f'#include "{self.path.resolve()}"\n#include "core/entry.h"\n'
         unit += "".join(f"TOPROPE_ENTRY({name}, {function or name})\n" for name in names)
         generated = tiling.generated_header(self.path)
+        overflow = CHECK_OVERFLOW in self.defines
+        if overflow:
+            unit = '#include "core/overflow.h"\n' + unit
         return shared_library(
             generated + unit,
             include=(self.path.parent, *self.include),
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
+            extra=("-fsanitize=signed-integer-overflow",) if overflow else (),
             link=(runtime.library_path(),),
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toprope.check import output, suppress
 from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.kernel import CHECK_OVERFLOW
 
 
 def main(argv: list[str]) -> int:
@@ -15,7 +16,12 @@ def main(argv: list[str]) -> int:
     p.add_argument("--format", choices=("text", "json", "sarif", "mssanitizer"), default="text", help="output form")
     p.add_argument("--suppress", type=Path, metavar="FILE", help="suppression file (docs/sanitizer.md)")
     p.add_argument("--level", choices=("error", "warning", "advice"), default="warning", help="lowest severity shown")
+    p.add_argument(
+        "--overflow", action="store_true", help="also report signed integer overflows in the kernel's own lines"
+    )
     options = p.parse_intermixed_args(argv)
+    if options.overflow:
+        options.defines.append(CHECK_OVERFLOW)
     prepared = prepare(options)
     return 0 if prepared is None else in_child(lambda: _check(prepared), options.time_limit)
 
