@@ -76,7 +76,6 @@ TOPROPE_NOT_YET_ON_TENSORS(SoftmaxFlashV3, "not supported yet; use SoftmaxFlashV
 TOPROPE_NOT_YET_ON_TENSORS(TransData, "not supported yet; use TransDataTo5HD or DataCopy with strides")
 TOPROPE_NOT_YET_ON_TENSORS(Lgamma, "not supported yet")
 TOPROPE_NOT_YET_ON_TENSORS(Digamma, "not supported yet")
-TOPROPE_NOT_YET_ON_TENSORS(ReduceXorSum, "not supported yet; use Xor and Sum")
 
 // A class: declaring an object of it shows the sentence.
 #define TOPROPE_NOT_YET_CLASS(Name, why)                                                                       \

@@ -105,12 +105,10 @@ void sum_columns(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const Asc
 
 enum class Along { sum, mean, max, min };
 
-// dst = the fold of a [shape[0], shape[1]] matrix along its last or first axis. inner_pad: rows are padded to whole blocks.
-template <Along along, typename T>
-void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const uint32_t* shape,
-                   bool inner_pad, bool last_axis, Site site) {
-    static_assert(std::is_same_v<T, float>, "reductions by pattern: float only on this chip (see `toprope api ReduceSum`)");
-    const uint32_t rows = shape[0], n = shape[1], width = inner_pad ? (n + 7) / 8 * 8 : n;
+// dst = the fold of a matrix of `rows` rows, `width` floats apart, of which n count, along its last or first axis.
+template <Along along>
+void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& src, uint32_t rows,
+                   uint32_t n, uint32_t width, bool last_axis, Site site) {
     if (self->type == CoreType::aic || rows == 0 || n == 0) return;
     constexpr float flip = along == Along::min ? -1.f : 1.f;  // a minimum is the negated maximum of the negated values
     if (!last_axis) {
@@ -137,6 +135,13 @@ void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<T>& dst, const As
         if constexpr (along == Along::mean) r.all(8).mul(s.blocks[0], s.blocks[0], 1.f / static_cast<float>(n));
         r.pack(dst[first], s.blocks[0], s.partial);
     }
+}
+// The same for a tensor of shape [shape[0], shape[1]]. inner_pad: rows are padded to whole blocks.
+template <Along along, typename T>
+void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, const uint32_t* shape,
+                   bool inner_pad, bool last_axis, Site site) {
+    static_assert(std::is_same_v<T, float>, "reductions by pattern: float only on this chip (see `toprope api ReduceSum`)");
+    reduce_matrix<along>(scratch, dst, src, shape[0], shape[1], inner_pad ? (shape[1] + 7) / 8 * 8 : shape[1], last_axis, site);
 }
 
 // Sums in float, so that half loses nothing on the way.

@@ -10,5 +10,5 @@
 #include "quant.h"
 #include "softmax.h"
 #include "sort.h"
-#include "sum.h"
+#include "reduce_pattern.h"
 #endif
