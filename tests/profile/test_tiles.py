@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import toprope
 from tests.ascendc.harness import kernels
 from tests.profile.test_diagnosis import run as variant
 from toprope.finding import Finding
 from toprope.kernel import Run
 from toprope.profile import diagnose
 from toprope.profile.tiles import joined_copies, larger_tiles, rounds, shared_out
+from toprope.validation import experiment
 
 SOURCE = """
 template <int tile, int buffers> __aicore__ inline void Scale(GM_ADDR x, GM_ADDR z, int32_t total) {
@@ -210,3 +214,32 @@ def test_dealing_out_keeps_every_byte() -> None:
 def test_whole_tiles_are_not_called_rows() -> None:
     _, gone = joined_copies(scale(512, 2, 32, 512).trace)
     assert not gone.any()
+
+
+def product(unit_flag: int) -> Run:
+    """The product that validation uses: several tiles a core, few steps, so that stores weigh."""
+    tiling = {
+        "BASE_M": 128,
+        "BASE_N": 256,
+        "BASE_K": 64,
+        "STEP_KA": 4,
+        "STEP_KB": 4,
+        "CORES_M": 2,
+        "SINGLE_M": 128,
+        "SINGLE_N": 512,
+        "L1_BUFFERS": 2,
+    }
+    defines = tuple(f"{name}={value}" for name, value in {**tiling, "UNIT_FLAG": unit_flag}.items())
+    kernel = toprope.load(Path(experiment.HERE) / "kernels" / "matmul.cpp", defines=defines).matmul
+    a, b, c = np.zeros((512, 256), np.float16), np.zeros((256, 1024), np.float16), np.zeros((512, 1024), np.float16)
+    return kernel[4](a, b, c, 512, 1024, 256, time_only=True)
+
+
+def test_the_unit_flag_gains_what_is_promised() -> None:
+    found, after = product(0), product(1)
+    told = advice(found, "advice-unit-flag")
+    assert after.timeline.cycles == pytest.approx(found.timeline.cycles - told.cycles_at_stake, rel=0.1)
+    # Most of the difference, not just within a tenth of the whole.
+    assert told.cycles_at_stake == pytest.approx(found.timeline.cycles - after.timeline.cycles, rel=0.2)
+    assert {p.text().split("(")[0] for p in told.places} == {"Fixpipe", "Mmad"}
+    assert "advice-unit-flag" not in {f.code for f in diagnose(after)}

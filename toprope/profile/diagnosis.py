@@ -12,6 +12,7 @@ from toprope.finding import Finding, Place, codes
 from toprope.kernel import Run
 from toprope.profile import tiles, whatif
 from toprope.timing import predict
+from toprope.timing.prediction import UNIT_FLAG_BIT
 from toprope.trace import PIPES, Array, Trace
 
 LEAST_GAIN = 0.02  # share of the time; smaller gains are noise beside the model's error
@@ -228,6 +229,20 @@ def _tiles(run: Run) -> Iterator[Idea]:
         )
 
 
+def _unit_flag(run: Run) -> Iterator[Idea]:
+    """Products that the store waits for as a whole, where it could follow them block by block."""
+    trace = run.trace
+    stores = np.array([op.cost == "l0c_to_gm" for op in trace.ops] or [False])[trace.instrs["op"]]
+    if (stores & (trace.instrs["arg"] >> UNIT_FLAG_BIT["l0c_to_gm"] & 1 == 0)).any():
+        products = np.array([op.cost == "mmad" for op in trace.ops])[trace.instrs["op"]]
+        yield Idea(
+            "advice-unit-flag",
+            "set unitFlag in Mmad and Fixpipe, so that the store follows the product block by block",
+            _dearest(trace, stores.astype(float), 2) + _dearest(trace, products.astype(float), 2),
+            lambda: predict(whatif.with_unit_flag(trace), run.soc).cycles,
+        )
+
+
 def _joins(run: Run) -> Iterator[Idea]:
     """Rows that are copied one by one."""
     joined, gone = tiles.joined_copies(run.trace)
@@ -241,7 +256,7 @@ def _joins(run: Run) -> Iterator[Idea]:
 
 
 _SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
-    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins,
+    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag,
 )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprope.soc import Soc
-from toprope.trace import Array, Trace
+from toprope.timing.prediction import UNIT_FLAG_BIT
+from toprope.trace import PIPES, Array, Trace
 
 BYPASS_BIT = 1 << 8  # of a copy's arg column
 
@@ -45,6 +46,18 @@ def with_arg(trace: Trace, rows: Array, bits: int) -> Trace:
     instrs = trace.instrs.copy()
     instrs["arg"][rows] |= bits
     return replace(trace, instrs=instrs)
+
+
+def with_unit_flag(trace: Trace) -> Trace:
+    """The trace as if the cube handed its sums to the store by the unit flag: no events between the two pipes, the flag on both sides."""
+    changed = trace
+    for cost, bit in UNIT_FLAG_BIT.items():
+        of_cost: Array = np.array([op.cost == cost for op in trace.ops] or [False])
+        changed = with_arg(changed, np.flatnonzero(np.take(of_cost, trace.instrs["op"])), 1 << bit)
+    cube, store = PIPES.index("M"), PIPES.index("FIX")
+    # An event's number: the pipe that sets it, the pipe that waits, an id (ascendc/core/flags.h).
+    between = np.isin(trace.instrs["work"] >> 8, (cube << 8 | store, store << 8 | cube))
+    return without(changed, kinds(trace, "set_flag", "wait_flag") & between)
 
 
 def one_more_buffer(trace: Trace, queues: Collection[int]) -> Trace:

@@ -13,7 +13,7 @@ from toprope.timing.timeline import Timeline, Traffic
 from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
 
 _FREE_KINDS = {"mark"}  # exist in the trace only; the device does nothing
-_UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name: ascendc/api/mmad.h and fixpipe.h
+UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name: ascendc/api/mmad.h and fixpipe.h
 _CODES = 16  # element type codes in a trace are below this
 
 
@@ -70,7 +70,7 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
             *rates,
             KINDS.index(op.kind),
             int(cost.serial),
-            _UNIT_FLAG_BIT.get(op.cost, 0),
+            UNIT_FLAG_BIT.get(op.cost, 0),
             0,
         )
     size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
