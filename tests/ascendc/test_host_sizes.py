@@ -15,7 +15,7 @@ CPP = {2: "half", 4: "float"}
 NUMPY = {2: np.float16, 4: np.float32}
 UNARY = ["Log", "Frac", "Sign", "Sin", "Tan", "Atan", "Cosh", "Tanh", "Erf", "Sigmoid"]
 BINARY = ["Fmod", "GeGLU", "ReGlu"]
-ROWS, WIDTH = 13, 80
+ROWS, WIDTH = 29, 80
 
 HOST = """
 #include "host/tiling/row_tiling.h"
@@ -54,6 +54,9 @@ def text() -> str:
         "Grad": "least = GetSoftMaxGradMinTmpSize(shape, bytes, false, false); most = GetSoftMaxGradMaxTmpSize(shape, bytes, false, false);",
         "LayerNorm": "GetLayerNormMaxMinTmpSize(shape, bytes, false, most, least);",
         "RmsNorm": "GetRmsNormMaxMinTmpSize(shape, bytes, most, least);",
+        "DeepNorm": "GetDeepNormMaxMinTmpSize(shape, bytes, false, false, most, least);",
+        "LayerNormGrad": "GetLayerNormGradMaxMinTmpSize(shape, bytes, false, most, least);",
+        "WelfordUpdate": "const Shape flat{{1, 1, m * k}}; GetWelfordUpdateMaxMinTmpSize(flat, bytes, 4, false, false, most, least);",
     }
     for name, ask in rows.items():
         out += ub_kernel(f"size_{name}", {"z": "int32_t"}, f"{shape} {ask} {give}", ["m", "k", "bytes"])
@@ -94,6 +97,25 @@ def text() -> str:
         out += ub_kernel(
             f"RmsNorm_{c}", vectors, f"RmsNormTiling {norm} RmsNorm<{c}>(y, x, e, t, {c}(0.1f), tiling);", ["m", "k"]
         )
+        out += ub_kernel(
+            f"DeepNorm_{c}",
+            vectors,
+            f"LayerNormTiling {norm} DeepNorm<{c}>(y, a, b, x, x, e, e, t, {c}(0.5f), {c}(0.1f), tiling);",
+            ["m", "k"],
+        )
+        out += ub_kernel(
+            f"LayerNormGrad_{c}",
+            vectors,
+            f"LayerNormTiling {norm} LayerNormGrad<{c}>(y, x, x, x, a, b, e, t, {c}(0.1f), tiling);",
+            ["m", "k"],
+        )
+        update = "WelfordUpdateParam p{1, (uint32_t)(m * k), (uint32_t)(m * k), 0.5f};"
+        out += ub_kernel(
+            f"WelfordUpdate_{c}",
+            {"x": c, "y": c, "a": "float", "b": "float", "e": c, "t": "uint8_t"},
+            f"{update} WelfordUpdate<{c}, float>(a, b, a, b, x, t, p);",
+            ["m", "k"],
+        )
     return out
 
 
@@ -124,7 +146,9 @@ def test_element_wise_functions_work_with_the_least(compiled: KernelFile, name: 
 
 
 @pytest.mark.parametrize("size", CPP)
-@pytest.mark.parametrize("name", ["SoftMax", "Flash", "Grad", "LayerNorm", "RmsNorm"])
+@pytest.mark.parametrize(
+    "name", ["SoftMax", "Flash", "Grad", "LayerNorm", "RmsNorm", "DeepNorm", "LayerNormGrad", "WelfordUpdate"]
+)
 def test_row_wise_functions_work_with_the_least(compiled: KernelFile, name: str, size: int) -> None:
     least, most = sizes(compiled, name, ROWS, WIDTH, size)[:2]
     assert least < most
@@ -133,9 +157,18 @@ def test_row_wise_functions_work_with_the_least(compiled: KernelFile, name: str,
     values = t if "Norm" in name else np.float32
     results, counts = [], []
     for space in (int(least), int(most), int(most) * 2):
-        y, a = np.zeros((ROWS, WIDTH), t), np.zeros(128, values)
+        y, a = np.zeros((ROWS, WIDTH), t), np.ones(ROWS * WIDTH, values)
         run = call(
-            compiled, f"{name}_{CPP[size]}", x, y, a, a.copy(), np.ones(256, t), np.zeros(space, np.uint8), ROWS, WIDTH
+            compiled,
+            f"{name}_{CPP[size]}",
+            x.copy(),
+            y,
+            a,
+            a.copy(),
+            np.ones(256, t),
+            np.zeros(space, np.uint8),
+            ROWS,
+            WIDTH,
         )
         assert not mistakes(run)
         results.append(y)

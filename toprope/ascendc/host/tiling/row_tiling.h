@@ -150,5 +150,78 @@ bool GetRmsNormTilingInfo(const Shape& srcShape, const Shape& originSrcShape, co
     return true;
 }
 
+template <typename Shape>
+uint32_t GetLogSoftMaxMaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool reuse) {
+    return GetSoftMaxMaxTmpSize(srcShape, dataTypeSize, reuse);
+}
+template <typename Shape>
+uint32_t GetLogSoftMaxMinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool reuse) {
+    return GetSoftMaxMinTmpSize(srcShape, dataTypeSize, reuse);
+}
+template <typename Shape, typename Tiling>
+void LogSoftMaxTilingFunc(const Shape& srcShape, const uint32_t dataTypeSize, const uint32_t localWorkSpaceSize, Tiling& softmaxTiling) {
+    SoftMaxTilingFunc(srcShape, dataTypeSize, localWorkSpaceSize, softmaxTiling);
+}
+
+// With the reciprocal deviation: the other LayerNorm.
+template <typename Shape>
+void GetLayerNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, const bool, const bool, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    toprope::norm_space(srcShape, typeSize, toprope::kStatisticsTemporaries, 2).give(maxValue, minValue);
+}
+template <typename Shape, typename Tiling>
+void GetLayerNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, const bool, Tiling& tiling) {
+    const toprope::RowShape r = toprope::row_shape(srcShape, typeSize);
+    TOPROPE_SET(tiling, aLength, r.rows), TOPROPE_SET(tiling, rLength, static_cast<uint32_t>(srcShape.GetDim(srcShape.GetDimNum() - 1)));
+}
+// typeSizeU: gamma and beta; typeSizeT: the matrix.
+template <typename Shape>
+void GetNormalizeMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSizeU, const uint32_t typeSizeT, const bool, const bool,
+                               const bool, uint32_t& maxValue, uint32_t& minValue) {
+    const toprope::RowShape r = toprope::row_shape(srcShape, typeSizeT);
+    toprope::row_space(r.rows, r.width, toprope::kStatisticsTemporaries, typeSizeU < 4 ? 2 : 0).give(maxValue, minValue);
+}
+template <typename Shape>
+bool GetDeepNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, const bool, uint32_t& maxValue,
+                              uint32_t& minValue) {
+    toprope::norm_space(srcShape, typeSize, toprope::kStatisticsTemporaries, 2).give(maxValue, minValue);
+    return true;
+}
+template <typename Shape, typename Tiling>
+bool GetDeepNormTilingInfo(const Shape& srcShape, const Shape& originSrcShape, const uint32_t, const uint32_t typeSize, const bool,
+                           const bool, Tiling& tiling) {
+    toprope::norm_tiling(srcShape, originSrcShape, typeSize, tiling);
+    return true;
+}
+// A round begins at a whole block of the packed mean and variance: 16 rows of half.
+template <typename Shape>
+void GetLayerNormGradMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
+    const toprope::RowShape r = toprope::row_shape(srcShape, typeSize);
+    const uint32_t vectors = typeSize < 4 ? 1 : 0, round = 32 / typeSize;
+    toprope::row_space(r.rows, r.width, toprope::kNormGradTemporaries, vectors).give(maxValue, minValue);
+    minValue = toprope::row_space(r.rows < round ? r.rows : round, r.width, toprope::kNormGradTemporaries, vectors).most;
+}
+template <typename Shape, typename Tiling>
+void GetLayerNormGradNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
+    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+}
+template <typename Shape>
+void GetLayerNormGradBetaMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = toprope::row_shape(srcShape, typeSize).width * 16;  // four lines of floats
+}
+template <typename Shape, typename Tiling>
+void GetLayerNormGradBetaNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
+    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+}
+template <typename Shape>
+void GetWelfordUpdateMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSizeT, const uint32_t, const bool, const bool,
+                                   uint32_t& maxValue, uint32_t& minValue) {
+    toprope::piece_space(toprope::row_shape(srcShape, typeSizeT).width, 2, typeSizeT, 1).give(maxValue, minValue);
+}
+template <typename Shape>
+void GetWelfordFinalizeMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = toprope::row_space(1, toprope::row_shape(srcShape, typeSize).width, {2, 2}).most;
+}
+
 }  // namespace AscendC
 #undef TOPROPE_SET
