@@ -16,6 +16,10 @@ VERBS = {
         "beside a float64 shadow: the line where error is born, its cause, the change",
     ),
     "compare": ("toprope.commands.compare", "two reports side by side: what changed and where"),
+    "deps": (
+        "toprope.commands.deps",
+        "what depends on what, and which synchronisation orders nothing; --format dot, html",
+    ),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),

@@ -14,12 +14,12 @@ from toprope.build import cache_dir
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC
 from toprope.project.checkout import Checkout
-from toprope.project.survey import Row, as_json, as_junit, count, ranking, survey
+from toprope.project.survey import Row, as_json, as_junit, count, ranking, survey, test_totals
 from toprope.soc import load
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0 if every operator compiles, 1 if one does not, 2 bad input."""
+    """Exit code 0 if every operator compiles and every test that ran passed, 1 if not, 2 bad input."""
     p = argparse.ArgumentParser(
         prog="toprope compat",
         description="Compile every kernel of an operator repository for a chip and say what is missing.",
@@ -32,7 +32,10 @@ def main(argv: list[str]) -> int:
     p.add_argument("--json", type=Path, metavar="FILE", help="write rows, totals and ranking as JSON")
     p.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     p.add_argument("--resume", action="store_true", help="keep the rows of an interrupted run")
-    p.add_argument("--failed", action="store_true", help="show only operators that do not compile")
+    p.add_argument(
+        "--tests", action="store_true", help="also build and run the kernel unit tests (their scripts run too)"
+    )
+    p.add_argument("--failed", action="store_true", help="show only operators that do not compile or whose tests fail")
     options = p.parse_args(argv)
     if options.workers < 1:
         raise BadInput(f"-n {options.workers}: at least one compiler is needed", cure="for example -n 2")
@@ -54,24 +57,29 @@ def main(argv: list[str]) -> int:
             workers=options.workers,
             results=cache_dir() / "compat" / f"{key}.jsonl",
             resume=options.resume,
+            tests=options.tests,
             seen=seen,
         )
-    _show([r for r in rows if not r.compiled] if options.failed else rows, rows)
+    _show([r for r in rows if not r.ok] if options.failed else rows, rows)
     for path, text in ((options.json, as_json(rows, soc)), (options.junit, as_junit(rows))):
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             print(f"wrote {path}")
-    return 0 if all(r.compiled for r in rows) else 1
+    return 0 if all(r.ok for r in rows) else 1
 
 
 def _show(shown: list[Row], rows: list[Row]) -> None:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("operator", "compiled", "first thing missing"):
+    for column in ("operator", "compiled", "tests", "first thing missing, or failed tests"):
         table.add_column(column, overflow="fold")
     for row in shown:
         reason = row.message if not row.place else f"{row.message}  {row.place}"
-        table.add_row(row.operator, "[green]yes[/]" if row.compiled else "[red]no[/]", reason.replace("[", "\\["))
+        if row.compiled:
+            reason = "; ".join([*row.failures[:2], *(f"finding {code}" for code in row.findings[:3])])
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in row.tests.items())
+        mark = "[green]yes[/]" if row.compiled else "[red]no[/]"
+        table.add_row(row.operator, mark, verdicts, reason.replace("[", "\\["))
     console = Console(highlight=False)
     console.print(table)
     compiled = sum(r.compiled for r in rows)
@@ -79,5 +87,7 @@ def _show(shown: list[Row], rows: list[Row]) -> None:
     console.print(
         f"\n{compiled} of {len(rows)} operators compile ({100 * compiled / len(rows):.0f} %), median {median:.1f} s"
     )
+    if sums := test_totals(rows):
+        console.print(f"{sums.get('passed', 0)} of {sum(sums.values())} unit tests passed: {sums}")
     for kind, n in ranking(rows)[:15]:
         console.print(f"  {n:4}  {kind}", markup=False)

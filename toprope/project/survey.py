@@ -16,6 +16,7 @@ from toprope.errors import BadInput
 from toprope.project.checkout import Checkout
 from toprope.project.compile import problem_of
 from toprope.project.operators import Operator
+from toprope.project.unit_tests import run_tests, totals
 from toprope.soc import Soc
 
 
@@ -30,6 +31,13 @@ class Row:
     place: str = ""
     seconds: float = 0.0
     tests: dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Compiled, and no unit test ended other than passed or skipped."""
+        return self.compiled and not set(self.tests) - {"passed", "skipped"}
 
 
 def survey(
@@ -40,9 +48,10 @@ def survey(
     workers: int = 2,
     results: Path | None = None,
     resume: bool = False,
+    tests: bool = False,
     seen: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
-    """Compile the kernels of every operator that is built for `soc` and whose path matches `pattern`, in the order of their paths.
+    """Compile the kernels (with `tests`, also build and run the kernel unit tests) of every operator that is built for `soc` and whose path matches `pattern`, in the order of their paths.
 
     Rows are appended to `results` (JSON lines) as they come; with `resume`, operators that are already there are not done again.
     """
@@ -55,7 +64,7 @@ def survey(
     for row in rows.values():
         seen(row)
     with ThreadPoolExecutor(workers) as pool:
-        for row in pool.map(lambda operator: _row(checkout, operator, soc), todo):
+        for row in pool.map(lambda operator: _row(checkout, operator, soc, tests), todo):
             rows[row.operator] = row
             if results:
                 results.parent.mkdir(parents=True, exist_ok=True)
@@ -75,23 +84,32 @@ def ranking(rows: Iterable[Row]) -> list[tuple[str, int]]:
     return Counter(row.kind for row in rows if not row.compiled).most_common()
 
 
+def test_totals(rows: Iterable[Row]) -> dict[str, int]:
+    """Unit tests of all rows by verdict."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        found.update(row.tests)
+    return dict(found)
+
+
 def as_json(rows: list[Row], soc: Soc) -> str:
     """Rows, totals and ranking as JSON."""
     compiled = sum(row.compiled for row in rows)
-    totals = {"operators": len(rows), "compiled": compiled}
+    sums = {"operators": len(rows), "compiled": compiled, "tests": test_totals(rows)}
     return json.dumps(
-        {"soc": soc.name, "totals": totals, "ranking": ranking(rows), "operators": [asdict(r) for r in rows]}, indent=1
+        {"soc": soc.name, "totals": sums, "ranking": ranking(rows), "operators": [asdict(r) for r in rows]}, indent=1
     )
 
 
 def as_junit(rows: list[Row]) -> str:
     """Rows as JUnit XML: a test case per operator."""
-    failures = sum(not row.compiled for row in rows)
+    failures = sum(not row.ok for row in rows)
     lines = [f'<testsuite name="toprope compat" tests="{len(rows)}" failures="{failures}">']
     for row in rows:
         lines.append(f'  <testcase classname="compat" name={quoteattr(row.operator)} time="{row.seconds:.2f}">')
-        if not row.compiled:
-            lines.append(f"    <failure message={quoteattr(row.message)}>{quoteattr(row.place)[1:-1]}</failure>")
+        if not row.ok:
+            what = row.message if not row.compiled else "; ".join(row.failures)
+            lines.append(f"    <failure message={quoteattr(what)}>{quoteattr(row.place)[1:-1]}</failure>")
         lines.append("  </testcase>")
     return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', *lines, "</testsuite>"]) + "\n"
 
@@ -123,12 +141,17 @@ def _read(results: Path) -> dict[str, Row]:
     return rows
 
 
-def _row(checkout: Checkout, operator: Operator, soc: Soc) -> Row:
+def _row(checkout: Checkout, operator: Operator, soc: Soc, tests: bool) -> Row:
     begin = time.perf_counter()
     try:
         problems = [problem_of(checkout, operator, kernel, soc) for kernel in operator.kernels(soc.name)]
         problem = next((p for p in problems if p), None)
         row = Row(operator.label, problem is None, *((problem.kind, problem.text, problem.place) if problem else ()))
+        if tests and problem is None:
+            results = run_tests(checkout, operator, soc)
+            row.tests = totals(results)
+            row.failures = [f"{r.name}: {r.verdict} {r.message}".rstrip() for r in results if r.verdict != "passed"]
+            row.findings = sorted({code for r in results for code in r.findings})
     except Exception as error:  # one odd folder must not end a survey of hundreds
         row = Row(operator.label, False, "internal error", f"{type(error).__name__}: {error}")
     row.seconds = round(time.perf_counter() - begin, 2)

@@ -61,7 +61,7 @@ public:
     static void SetUpTestSuite() {}
     static void TearDownTestSuite() {}
     virtual void TestBody() = 0;
-    void run() {
+    void toprope_run() {
         SetUp();
         if (!outcome.skipped) TestBody();
         TearDown();
@@ -156,7 +156,7 @@ inline bool almost_equal(double a, double b, double ulp) {
             SetUpTestSuite();                                                                           \
             {                                                                                           \
                 suite##_##name##_Test test;                                                             \
-                static_cast<::testing::Test&>(test).run();                                              \
+                static_cast<::testing::Test&>(test).toprope_run();                                              \
             }                                                                                           \
             TearDownTestCase();                                                                         \
             TearDownTestSuite();                                                                        \
