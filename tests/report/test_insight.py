@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import toprope
+from tests.ascendc.harness import kernels
 from toprope.kernel import Run
 from toprope.report import insight, msprof
 
@@ -112,12 +113,37 @@ def test_lines_and_instructions_agree_with_the_run(run: Run, read: list[tuple[in
 
 def test_details(run: Run, read: list[tuple[int, str, bytes]]) -> None:
     basic, load, roof = content(read, 5), content(read, 0xC), content(read, 0xD)
-    assert (basic["name"], basic["op_type"], basic["block_dim"], basic["cur_freq"]) == ("add_custom", "vector", 4, 1850)
+    assert (basic["name"], basic["op_type"], basic["block_dim"], basic["cur_freq"]) == (
+        "add_custom",
+        "vector",
+        "4",
+        "1850",
+    )
     assert basic["duration"] == run.timeline.microseconds
-    assert basic["block_detail"]["size"] == [4, 3] and len(basic["block_detail"]["row"]) == 4
+    assert basic["block_detail"]["size"] == [5, 3]
+    assert [row["value"][:2] for row in basic["block_detail"]["row"]] == [[str(i), "vector"] for i in range(4)]
     details = [core for op in load["op_detail"] for core in op["core_detail"]]
     assert [c["throughput"] for c in details] == [3 * 2 * (1 << 15) // 4] * 4
     assert all(0 < c["cycles"] <= run.timeline.cycles for c in details)
     (line,) = roof["multiple_rooflines"][0]["rooflines"]
     intensity, reached = line["point"]
     assert 0 < reached <= min(line["computility"], line["bw"] * intensity) * 1.05
+
+
+def test_a_mixed_launch_lists_the_cores_of_a_block_side_by_side(tmp_path: Path) -> None:
+    source = """
+extern "C" __global__ __aicore__ void mixed(GM_ADDR x) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    PipeBarrier<PIPE_ALL>();
+}
+"""
+    found = kernels(source, "insight")["mixed"][3](np.zeros(16, np.float16))
+    insight.write(found, "{}", tmp_path / "visualize_data.bin")
+    basic = content(blocks((tmp_path / "visualize_data.bin").read_bytes()), 5)
+    table = basic["mix_block_detail"]
+    assert basic["op_type"] == "mix" and "block_detail" not in basic and table["size"] == [4, 4]
+    assert table["head_name"] == [
+        "Block ID", "Cube0 Duration (μs)", "Vector0 Duration (μs)", "Vector1 Duration (μs)",
+    ]  # fmt: skip
+    times = np.array([[float(v) for v in row["value"][1:]] for row in table["row"]])
+    assert times.sum() == pytest.approx(found.timeline.core_us.sum(), abs=1e-4) and np.all(times > 0)

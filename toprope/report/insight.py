@@ -201,25 +201,40 @@ def op_type(run: Run) -> str:
 
 
 def _basic(run: Run) -> dict[str, Any]:
-    mhz = round(run.soc.ghz * 1e3)
-    rows = [
-        {"value": [str(c.block), f"{_unit(c.type)}{c.sub}", f"{us:.6f}"]}
-        for c, us in zip(run.trace.cores, run.timeline.core_us, strict=True)
-    ]
+    mhz = str(round(run.soc.ghz * 1e3))
     return {
         "name": run.kernel,
         "soc": run.soc.name,
         "op_type": op_type(run),
-        "block_dim": run.blocks,
-        "mix_block_dim": run.blocks * run.trace.ratio if run.trace.mixed else -1,
+        "block_dim": str(run.blocks),
+        "mix_block_dim": str(run.blocks * run.trace.ratio) if run.trace.mixed else "-1",
         "duration": run.timeline.microseconds,
-        "device_id": 0,
+        "device_id": "0",
         "pid": "0",
         "cur_freq": mhz,
         "rated_freq": mhz,
-        "block_detail": {"head_name": ["Block ID", "Core Type", "Duration (μs)"], "size": [len(rows), 3], "row": rows},
+        **_block_detail(run),
         "advice": [],
     }
+
+
+def _block_detail(run: Run) -> dict[str, Any]:
+    """Duration of each core; of a mixed launch one row a block, its cores side by side. `size` counts the head as a row."""
+    cores = list(zip(run.trace.cores, run.timeline.core_us.tolist(), strict=True))
+    if run.trace.mixed:
+        name = "mix_block_detail"
+        columns = sorted({(_unit(c.type), c.sub) for c, _ in cores})
+        head = ["Block ID", *(f"{unit.capitalize()}{sub} Duration (μs)" for unit, sub in columns)]
+        times = {(c.block, _unit(c.type), c.sub): f"{us:.6f}" for c, us in cores}
+        rows = [
+            [str(block), *(times.get((block, *column), "NA") for column in columns)]
+            for block in sorted({c.block for c, _ in cores})
+        ]
+    else:
+        name, head = "block_detail", ["Block ID", "Core Type", "Duration (μs)"]
+        rows = [[str(c.block), op_type(run), f"{us:.6f}"] for c, us in cores]
+    table = {"head_name": head, "size": [len(rows) + 1, len(head)], "row": [{"value": row} for row in rows]}
+    return {name: table}
 
 
 def _unit(core_type: str) -> str:
