@@ -27,7 +27,7 @@ extern "C" __global__ __aicore__ void copy(GM_ADDR x, GM_ADDR z) {
 ORDERED = "SetFlag<HardEvent::MTE2_MTE3>(0); WaitFlag<HardEvent::MTE2_MTE3>(0);"
 
 
-@pytest.mark.parametrize(("order", "status"), [(ORDERED, 0), ("", 1)])
+@pytest.mark.parametrize(("order", "status"), [pytest.param(ORDERED, 0, marks=pytest.mark.slow), ("", 1)])
 def test_the_script_fails_on_a_race_and_leaves_sarif(tmp_path: Path, order: str, status: int) -> None:
     script = re.search(r"```sh\n(.*?)```", (ROOT / "docs" / "ci.md").read_text(), re.S)
     assert script

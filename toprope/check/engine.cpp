@@ -92,7 +92,7 @@ private:
                 }
                 const uint32_t number = footprints_.intern(&in_.accesses[head], static_cast<uint32_t>(a - head));
                 footprint_of_[head] = number;
-                if (first.space() == kGm && instr.pipe == kS) {
+                if (first.space() == kGm && (instr.pipe == kS || instr.pipe >= kAll)) {
                     const Access lines = whole_lines(first);
                     const uint32_t line = footprints_.intern(&lines, 1);
                     if (line_of_.size() <= number) line_of_.resize(number + 1, Footprints::kNone);
