@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         "bisect-precision",
         "Run a kernel in lockstep with float64 and report where its relative error is born and how it grows.",
     )
-    p.add_argument("--all", action="store_true", help="the whole chain of steps, also where it is long")
+    p.add_argument("--all", action="store_true", help="the whole chain of steps and every line")
     options = p.parse_intermixed_args(argv)
     prepared = prepare(options)
     if prepared is None:
@@ -51,7 +51,7 @@ def _bisect(prepared: Prepared) -> int:
     if prepared.options.json:
         print(json.dumps(report.as_json(diagnosis, replayed, against), indent=1))
     else:
-        report.show(diagnosis, replayed, against)
+        report.show(diagnosis, replayed, against, everything=prepared.options.all)
     if complaint is not None:
         raise complaint
     return 0 if diagnosis.clean else 1

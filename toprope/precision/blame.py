@@ -431,7 +431,7 @@ def _rounding_cause(d: Diagnosis, k: int, worst: Output) -> str:
         return "underflow"
     if step.op == "Cast" and own_ulps > 0.51:
         return "rounding-mode"
-    if step.op in ACCUMULATING and (d.times >= 4 or (step.op in SUMS and own_ulps > 1)):
+    if step.op in ACCUMULATING and (d.times >= 4 or (step.op in SUMS and (narrow or own_ulps > 1))):
         return "accumulation"
     if step.op == "Cast" and narrow and later:
         return "early-cast"

@@ -14,7 +14,7 @@ from toprope.precision.blame import CAUSES, Diagnosis, Link, ulp
 from toprope.precision.shadow import Replay
 from toprope.trace import SiteRow
 
-SHOWN_LINKS = 12
+SHOWN_LINKS, SHOWN_LINES = 12, 12
 _SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 
@@ -54,8 +54,18 @@ def explained(d: Diagnosis) -> tuple[str, str]:
     return meaning.format(**words), cure.format(**words)
 
 
-def show(d: Diagnosis, replayed: Replay, against: dict[str, float], console: Console | None = None) -> None:
-    """Print the report. `against`: error of the float64 shadow itself against the references, by output name."""
+def show(
+    d: Diagnosis,
+    replayed: Replay,
+    against: dict[str, float],
+    *,
+    everything: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print the report. `against`: error of the float64 shadow itself against the references, by output name.
+
+    `everything`: the whole chain and every line of the kernel, not only those that matter.
+    """
     out = console or Console(highlight=False, soft_wrap=True)
     if not out.is_terminal:
         out.width = max(out.width, 110)
@@ -93,16 +103,17 @@ def show(d: Diagnosis, replayed: Replay, against: dict[str, float], console: Con
         )
         out.print(f"  the float64 shadow of {name} is within {error:.2g} of the reference: {verdict}")
     if d.chain and d.cause != "clean":
-        _chain(out, d, replayed)
-    _lines(out, d, replayed)
+        _chain(out, d, replayed, everything)
+    _lines(out, d, replayed, everything)
     _notes(out, replayed)
 
 
-def _chain(out: Console, d: Diagnosis, replayed: Replay) -> None:
+def _chain(out: Console, d: Diagnosis, replayed: Replay, everything: bool) -> None:
     right = ("stored", "exact", "rel. error", "adds (ulp)")
     table = _columns("from the worst element back", ("line", "operation"), right)
     from_blame = _collapsed(d.chain)
-    for link, count in from_blame[:SHOWN_LINKS]:
+    shown = len(from_blame) if everything else SHOWN_LINKS
+    for link, count in from_blame[:shown]:
         added = _own_ulps(link)
         name = _named(link.step.op, link.step.element) + (f" ×{count}" if count > 1 else "")
         mark = "[red]" if link is d.born or link is d.grown else ""
@@ -116,8 +127,8 @@ def _chain(out: Console, d: Diagnosis, replayed: Replay) -> None:
         )
         table.add_row(*(mark + c for c in cells))
     out.print(table)
-    if len(from_blame) > SHOWN_LINKS:
-        out.print(f"  … {len(from_blame) - SHOWN_LINKS} more steps (--json has them all)")
+    if len(from_blame) > shown:
+        out.print(f"  … {len(from_blame) - shown} more steps (--all shows them)")
 
 
 def _collapsed(chain: list[Link]) -> list[tuple[Link, int]]:
@@ -134,13 +145,16 @@ def _own_ulps(link: Link) -> float:
     return abs(link.own) / ulp(link.computed, link.step.element)
 
 
-def _lines(out: Console, d: Diagnosis, replayed: Replay) -> None:
+def _lines(out: Console, d: Diagnosis, replayed: Replay, everything: bool) -> None:
     right = ("runs", "error in", "adds", "error out", "worst", "share")
-    table = _columns("every line, in source order", ("line", "operation"), right)
-    ordered = sorted(
-        replayed.lines.values(),
-        key=lambda e: (replayed.trace.sites[e.site].file, replayed.trace.sites[e.site].line, e.op),
-    )
+    table = _columns("the lines, in source order", ("line", "operation"), right)
+    lines = list(replayed.lines.values())
+    if not everything:  # the lines of the chain, or, of a clean kernel, those that round most
+        chain = {link.step.site for link in d.chain} if d.cause != "clean" else set()
+        lines = [e for e in lines if e.site in chain] or [e for e in lines if e.relative(1) > 0]
+        lines = sorted(lines, key=lambda e: (-d.shares.get(e.site, 0.0), -e.relative(1)))[:SHOWN_LINES]
+    sites = replayed.trace.sites
+    ordered = sorted(lines, key=lambda e: (sites[e.site].file, sites[e.site].line, e.op))
     for e in ordered:
         share = d.shares.get(e.site, 0.0)
         special = f" ×{e.born_special}" if e.born_special else ""
@@ -152,7 +166,10 @@ def _lines(out: Console, d: Diagnosis, replayed: Replay) -> None:
             f"{e.worst:.2g}{special}",
             f"{share:.0%}" if share >= 0.005 else "",
         )
-    out.print(table)
+    if ordered:
+        out.print(table)
+    if len(lines) < len(replayed.lines):
+        out.print(f"  {len(replayed.lines) - len(lines)} other lines matter less (--all shows them)")
 
 
 def _notes(out: Console, replayed: Replay) -> None:
