@@ -20,6 +20,7 @@ from toprope.trace import PIPES, SPACES, Array, Trace
 KINDS = ("flow", "anti", "output")
 IN_ORDER = frozenset({"S", "M", "MTE1", "FIX"})  # pipes whose instructions also complete in order
 READ, WRITE = 1, 2
+GAPS = -1  # pieces of more than one distance
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bytes begin:end of a space, the hull of what one operand touches; `starts` are the rows in it when they lie apart."""
+    """Bytes begin:end of a space, the hull of what one operand touches; `stride` is 0 when it touches all of them, else the distance of
+    the rows of row_bytes in it, or GAPS."""
 
     space: int
     begin: int
@@ -134,17 +136,25 @@ def _touched(trace: Trace, core: int) -> Iterator[tuple[int, list[_Piece]]]:
         end, pieces = a + int(counts[instr]), []
         while a < end:
             space, address, row_bytes, rows, stride, mode, more = (c[a] for c in columns)
-            low, high, step = address, address + row_bytes, stride if rows > 1 else 0
-            low, high = min(low, low + (rows - 1) * stride), max(high, high + (rows - 1) * stride)
+            low, high, step = _repeated(address, address + row_bytes, 0, rows, stride)
             while more:
                 a += 1
                 _, _, _, rows, stride, _, more = (c[a] for c in columns)
-                low, high, step = min(low, low + (rows - 1) * stride), max(high, high + (rows - 1) * stride), 0
+                low, high, step = _repeated(low, high, step, rows, stride)
             a += 1
             if row_bytes and rows:
                 pieces.append(_Piece(space, low, high, mode, row_bytes, step))
         if pieces:
             yield instr, pieces
+
+
+def _repeated(low: int, high: int, step: int, rows: int, stride: int) -> tuple[int, int, int]:
+    """The range low:high, itself with gaps if `step` is not 0, repeated: its hull, and the distance of the pieces (0 without gaps, GAPS
+    where there is more than one)."""
+    if rows <= 1:
+        return low, high, step
+    gaps = step if abs(stride) == high - low else (stride if step == 0 else GAPS)
+    return min(low, low + (rows - 1) * stride), max(high, high + (rows - 1) * stride), gaps
 
 
 class _Order:
