@@ -1,0 +1,136 @@
+"""The operator library: one folder per operator, each a complete operator project with a naive and an optimised kernel.
+
+op_kernel/<name>.cpp   the kernels; <name>.toml launches them from the command line
+op_host/tiling.py      plan(version, soc, *inputs, **attributes) -> Plan: checks what it is given and decides how to launch
+op_host/<name>.json    the prototype: inputs, outputs, attributes, element types
+golden.py              the reference in NumPy
+cases.toml             test cases: `toprope test toprope/ops/<name>/cases.toml`
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from toprope import dtypes
+from toprope import soc as chips
+from toprope.errors import BadArgument, BadKernel
+from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
+from toprope.testing.casefile import read
+from toprope.testing.cases import Case
+from toprope.trace import Array
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the host side of an operator decides: entry, blocks, kernel arguments in order, the outputs among them, and the build."""
+
+    entry: str
+    blocks: int
+    arguments: tuple[Any, ...]
+    outputs: tuple[Array, ...]
+    tiling_key: int = 0
+    defines: tuple[str, ...] = ()
+
+    def launch(self, name: str, *, soc: str | chips.Soc = DEFAULT_SOC, time_only: bool = False) -> Run:
+        """Run it. Raises what a launch raises."""
+        kernel = _kernels(name, self.defines)[self.entry]
+        return kernel[self.blocks](*self.arguments, soc=soc, tiling_key=self.tiling_key, time_only=time_only)
+
+
+def names() -> list[str]:
+    """The operators of the library."""
+    return sorted(p.parent.name for p in FOLDER.glob("*/cases.toml"))
+
+
+def host(name: str) -> ModuleType:
+    """The module op_host/tiling.py of an operator. Raises BadArgument for an unknown one."""
+    return _module(FOLDER / name / "op_host" / "tiling.py", name)
+
+
+def golden(name: str) -> Callable[..., Any]:
+    """The reference function of an operator."""
+    function: Callable[..., Any] = getattr(_module(FOLDER / name / "golden.py", name), name)
+    return function
+
+
+@cache
+def cases(name: str) -> tuple[Case, ...]:
+    """The test cases of an operator, generated ones included."""
+    host(name)  # says so when there is no such operator
+    return tuple(read(FOLDER / name / "cases.toml").cases)
+
+
+def run(
+    name: str,
+    case: str | int | Case,
+    version: str = "optimised",
+    soc: str | chips.Soc = DEFAULT_SOC,
+    *,
+    time_only: bool = False,
+) -> Run:
+    """Run one case of an operator, given by its name in cases.toml, its number, or as a Case. Raises BadArgument."""
+    if isinstance(case, str):
+        found = next((c for c in cases(name) if c.name == case), None)
+        if found is None:
+            raise BadArgument(
+                f"{name} has no case {case!r}", cure=f"it has {', '.join(c.name for c in cases(name)[:20])}"
+            )
+        case = found
+    elif isinstance(case, int):
+        case = cases(name)[case]
+    chip = chips.load(soc) if isinstance(soc, str) else soc
+    planned: Plan = host(name).plan(version, chip, *case.arrays(), **case.attrs)
+    return planned.launch(name, soc=chip, time_only=time_only)
+
+
+def outputs(plan: Callable[..., Plan], name: str, version: str, *inputs: Any, **attributes: Any) -> Any:
+    """The outputs of one run, as `toprope test` wants them: one array or a list. A run with an error finding raises BadKernel.
+
+    Outputs start as all bits one, so that an element that is never written does not pass; a launch without elements is left out.
+    """
+    chip = chips.load(DEFAULT_SOC)
+    planned = plan(version, chip, *inputs, **attributes)
+    if any(o.size for o in planned.outputs):
+        for array in planned.outputs:
+            array.view(np.uint8).reshape(-1)[:] = 0xFF
+        finished = planned.launch(name, soc=chip)
+        wrong = next((f for f in finished.findings if f.severity == "error"), None)
+        if wrong is not None:
+            raise BadKernel(f"{name}, {version}: {wrong}", cure=wrong.cure)
+    return planned.outputs[0] if len(planned.outputs) == 1 else list(planned.outputs)
+
+
+def ceil_div(value: int, by: int) -> int:
+    """value / by rounded up: how many pieces of `by` cover `value`."""
+    return (value + by - 1) // by
+
+
+def c_type(dtype: np.dtype[Any]) -> str:
+    """The Ascend C name of an element type, for -DDTYPE_X=..."""
+    return dtypes.of_array(np.empty(0, dtype)).cpp
+
+
+@cache
+def _kernels(name: str, defines: tuple[str, ...]) -> KernelFile:
+    return load(FOLDER / name / "op_kernel" / f"{name}.cpp", defines=defines)
+
+
+@cache
+def _module(path: Path, name: str) -> ModuleType:
+    if not path.is_file():
+        raise BadArgument(f"there is no operator {name!r}", cure=f"there are {', '.join(names())}")
+    spec = importlib.util.spec_from_file_location(f"toprope.ops.{name}.{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,102 @@
+"""Host side of softmax: which strategy, how many cores, how much at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprope.errors import BadArgument
+from toprope.ops import Plan, c_type, ceil_div, outputs
+from toprope.soc import Soc
+
+TYPES = ("float32", "float16", "bfloat16")
+MANY_COLUMNS = (
+    2040  # up to here one instruction works on a column of many rows: their distance in blocks is counted in one byte
+)
+MANY_FLOATS, ROW_FLOATS = (
+    8192,
+    8192,
+)  # elements of one input buffer: few enough for two, many enough for the copies' rate
+SHARED_COLUMNS = 32768  # a row must be this long before the wait for the other cores pays
+SYNC_COLUMNS = 4096  # that wait takes about as long as this many columns
+PIECE_COLUMNS = 8192
+SLOT_BYTES = 64  # a core's maximum and sum of its part, eight times each
+
+
+def plan(version: str, soc: Soc, x: np.ndarray[Any, Any]) -> Plan:
+    """The launch of a version ("optimised", "naive") for x: any shape, float32, float16 or bfloat16; softmax over the last axis.
+
+    Raises BadArgument for another element type or a scalar.
+    """
+    if x.dtype.name not in TYPES:
+        raise BadArgument(f"softmax of {x.dtype.name}", cure=f"convert x to one of {', '.join(TYPES)}")
+    if x.ndim == 0:
+        raise BadArgument("softmax needs an axis and x is a scalar", cure="pass x.reshape(1)")
+    columns = x.shape[-1]
+    rows = x.size // columns if columns else 0
+    y = np.empty_like(x)
+    tiling, key, blocks = choose(rows, columns, x.itemsize, soc)
+    if version == "naive":
+        blocks = max(1, min(rows, soc.aiv))
+    workspace = np.zeros(max(1, rows * tiling["parts"]) * SLOT_BYTES, np.uint8) if key == 3 else None
+    entry = "softmax" if version == "optimised" else "softmax_naive"
+    return Plan(entry, blocks, (x, y, workspace, tiling), (y,), key, (f"DTYPE_X={c_type(x.dtype)}",))
+
+
+def choose(rows: int, columns: int, item_bytes: int, soc: Soc) -> tuple[dict[str, int], int, int]:
+    """(tiling fields, tiling key, blocks) for rows x columns of elements of item_bytes on a chip."""
+    width = ceil_div(columns, 32 // item_bytes) * (32 // item_bytes)
+    tiling = {
+        "rows": rows,
+        "columns": columns,
+        "tileRows": 1,
+        "buffers": 2,
+        "parts": 1,
+        "partColumns": columns,
+        "pieceColumns": PIECE_COLUMNS,
+    }
+    if rows * columns == 0:
+        return tiling, 1, 1  # an empty tensor is not launched
+    cores = max(1, min(rows, soc.aiv))
+    share = ceil_div(rows, cores)
+    if width <= MANY_COLUMNS:
+        tiling["tileRows"] = max(1, min(share, MANY_FLOATS // width, 4095))
+        return tiling, 1, cores
+    buffers = _buffers(width, item_bytes, soc)
+    parts = _parts(rows, columns, soc)
+    if buffers and (columns < SHARED_COLUMNS or parts == 1):
+        tiling["tileRows"] = max(1, min(share, ROW_FLOATS // width))
+        tiling["buffers"] = buffers
+        return tiling, 2, cores
+    tiling["parts"] = parts
+    tiling["partColumns"] = (
+        ceil_div(ceil_div(columns, parts), 128) * 128
+    )  # parts begin on whole 512-byte (256-byte) pieces of GM
+    return tiling, 3, min(cores, soc.aiv // parts) * parts
+
+
+def _parts(rows: int, columns: int, soc: Soc) -> int:
+    """How many cores share a row: what makes the core with the most to do finish first."""
+    every = [p for p in range(1, soc.aiv + 1) if soc.aiv % p == 0 and (p == 1 or columns // p >= 2048)]
+    return min(every, key=lambda p: ceil_div(rows, soc.aiv // p) * ceil_div(columns, p) + SYNC_COLUMNS * (p > 1))
+
+
+def _buffers(width: int, item_bytes: int, soc: Soc) -> int:
+    """How many buffers per queue a whole row leaves room for: 2, 1 or 0."""
+    fixed = 16 << 10  # row values, their blocks, partial results' last level
+    for buffers in (2, 1):
+        per_column = 2 * buffers * item_bytes + (4 if item_bytes == 2 else 0) + 0.5
+        if width * per_column + fixed <= soc.bytes_of("ub"):
+            return buffers
+    return 0
+
+
+def optimised(x: np.ndarray[Any, Any], **_: Any) -> Any:
+    """What `toprope test` calls."""
+    return outputs(plan, "softmax", "optimised", x)
+
+
+def naive(x: np.ndarray[Any, Any], **_: Any) -> Any:
+    """The same, naive version."""
+    return outputs(plan, "softmax", "naive", x)
