@@ -202,21 +202,23 @@ def _scalars(run: Run) -> Iterator[Idea]:
 def _tiles(run: Run) -> Iterator[Idea]:
     """Rounds that copy little: with larger tiles the same work needs fewer copies, instructions and flags."""
     trace = run.trace
-    if any(op.pipe == "M" for op in trace.ops) or not trace.buffers:
-        return
     used = Counter[str]()
     for buffer in trace.buffers:
         if buffer.core == 0:
             used[buffer.space] += buffer.bytes
+    apart = not trace.mixed and not whatif.kinds(trace, "cross_set", "cross_wait").any()
+    if not apart or not used or any(op.pipe == "M" for op in trace.ops):
+        return
     room = min(run.soc.bytes_of(space) // size for space, size in used.items())
-    candidates = {}
-    for factor in (2, 4, 8, 16, 32):
-        larger = tiles.larger_tiles(trace, factor) if factor <= room else None
-        if larger is not None:
-            candidates[factor] = predict(larger, run.soc).cycles
-    if candidates:
-        # The smallest that comes within a hundredth of the best: larger tiles only cost room.
-        factor = min(f for f, cycles in candidates.items() if cycles <= 1.01 * min(candidates.values()))
+    factor, cycles = 1, run.timeline.cycles
+    for larger in (2, 4, 8, 16, 32):
+        changed = tiles.larger_tiles(trace, larger) if larger <= room else None
+        if changed is not None:
+            after = predict(changed, run.soc).cycles
+            if after > 0.99 * cycles:  # larger tiles cost room: no further than they gain
+                break
+            factor, cycles = larger, after
+    if factor > 1:
         space, size = used.most_common(1)[0]
         yield Idea(
             "advice-larger-tiles",
@@ -224,7 +226,7 @@ def _tiles(run: Run) -> Iterator[Idea]:
             tuple(
                 _place(trace, b.site, "InitBuffer") for b in {b.queue: b for b in trace.buffers if b.core == 0}.values()
             )[:3],
-            lambda: candidates[factor],
+            lambda: cycles,
             {"factor": factor},
         )
 

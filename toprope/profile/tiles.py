@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from toprope.profile.whatif import kinds, unmatched_waits, without
-from toprope.trace import PIPES, Array, Trace
+from toprope.trace import KINDS, PIPES, Array, Trace
 
 _ROW_BYTES_LIMIT, _ROWS_LIMIT = 1 << 24, 1 << 16  # of a range in the trace
 _MORE_BIT = np.uint64(1 << 22)
@@ -34,13 +34,15 @@ def rounds(trace: Trace, core: int) -> Rounds | None:
     """The rounds of a core, None where there are fewer than two or they differ."""
     first, stop = int(trace.core_begin[core]), int(trace.core_begin[core + 1])
     rows = np.arange(first, stop)
-    allocs = rows[kinds(trace, "alloc")[rows]]
+    kind = np.take(np.array([KINDS.index(op.kind) for op in trace.ops] or [0]), trace.instrs["op"][first:stop])
+    is_wait, is_set = kind == KINDS.index("wait_flag"), kind == KINDS.index("set_flag")
+    allocs = rows[kind == KINDS.index("alloc")]
     if not len(allocs):
         return None
     begin = allocs[trace.instrs["work"][allocs] == trace.instrs["work"][allocs[0]]]
     # AllocTensor records the wait for its buffer directly before itself.
-    begin = begin - (kinds(trace, "wait_flag")[np.maximum(begin - 1, 0)] & (begin > first))
-    working = rows[~kinds(trace, "set_flag", "wait_flag")[rows]]
+    begin = begin - (is_wait[np.maximum(begin - 1 - first, 0)] & (begin > first))
+    working = rows[~(is_set | is_wait)]
     cuts = np.append(np.searchsorted(working, begin), len(working))
     length = int(cuts[1] - cuts[0]) if len(begin) > 1 else 0
     if not length or np.any(np.diff(cuts)[:-1] != length) or cuts[-1] - cuts[-2] < length:
