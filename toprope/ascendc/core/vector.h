@@ -273,7 +273,16 @@ struct LaneOp {
     template <typename... Sources>
     TOPROPE_OUTLINE static void call(const Op& op, Site site, const Lanes& lanes, const F& f, Overlap overlap, const VectorOperand& dst,
                                      const Sources&... src) {
-        vector_call({op, site, lanes, dst, {src...}, sizeof...(src), MapBody<F, D, S...>::run, &f, std::is_empty_v<F> ? 0 : sizeof(F), overlap,
+        vector_call({op,
+                     site,
+                     lanes,
+                     dst,
+                     {src...},
+                     sizeof...(src),
+                     MapBody<F, D, S...>::run,
+                     &f,
+                     std::is_empty_v<F> ? 0 : sizeof(F),
+                     overlap,
                      is_float16<D> && saturates()});
     }
 };

@@ -159,7 +159,7 @@ inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
     struct Body##Name {                                                                                                                    \
         using Tensor = AscendC::LocalTensor<float>;                                                                                        \
         template <typename V>                                                                                                              \
-        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__                \
+        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__                  \
     };                                                                                                                                     \
     }                                                                                                                                      \
     namespace AscendC {                                                                                                                    \
@@ -198,7 +198,7 @@ inline constexpr bool kLibraryFloat = is_one_of<T, half, float>;
     struct Body##Name {                                                                                                           \
         using Tensor = AscendC::LocalTensor<float>;                                                                               \
         template <typename V>                                                                                                     \
-        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__       \
+        void operator()(const V& v, const Tensor& y, const Tensor* x, [[maybe_unused]] const Tensor* t) const __VA_ARGS__         \
     };                                                                                                                            \
     }                                                                                                                             \
     namespace AscendC {                                                                                                           \
