@@ -72,6 +72,39 @@ def matmul(
         c[i, j] = acc
 
 
+@tile.kernel
+def ln_gemm(
+    x: In["M", "K", f16],
+    g: In["K", f16],
+    b: In["K", f16],
+    w: In["K", "N", f16],
+    y: Out["M", "N", f16],
+    *,
+    BM=tile.tune(64),
+    BN=tile.tune(256),
+    BK=tile.tune(64),
+    eps=1e-5,
+):
+    (M, K), N = x.shape, w.shape[1]
+    for i in tile.tiles(M, BM):
+        s, q = tile.zeros((i, 1)), tile.zeros((i, 1))
+        for k in tile.tiles(K, BK, depth=2):
+            s += tile.sum(x[i, k].to(f32), 1)
+        mean = s / K
+        for k in tile.tiles(K, BK, depth=2):
+            d = x[i, k].to(f32) - mean
+            q += tile.sum(d * d, 1)
+        scale = tile.rsqrt(q / K + eps)
+        h = tile.stage((i, K), f16)
+        for k in tile.tiles(K, BK, depth=2):
+            h[:, k] = ((x[i, k].to(f32) - mean) * scale * g[k].to(f32) + b[k].to(f32)).to(f16)
+        for j in tile.tiles(N, BN):
+            acc = tile.acc((i, j))
+            for k in tile.tiles(K, BK, depth=2):
+                acc = acc + h[:, k] @ w[k, j]
+            y[i, j] = acc.to(f16)
+
+
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     x = rng.standard_normal((101, 1003), dtype=np.float32)

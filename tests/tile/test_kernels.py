@@ -67,3 +67,15 @@ def test_matmul_of_any_shape(shape: tuple[int, int, int]) -> None:
     a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
     got = both(KERNELS.matmul, [a, b], np.zeros((m, n), np.float32))
     assert np.allclose(got, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4 * k)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (100, 300, 270), (70, 64, 33)])
+def test_layernorm_hands_over_to_a_product(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
+    g, b = rng.standard_normal((2, k)).astype(np.float16)
+    got = both(KERNELS.ln_gemm, [x, g, b, w], np.zeros((m, n), np.float16))
+    x64 = x.astype(np.float64)
+    h = (x64 - x64.mean(1, keepdims=True)) / np.sqrt(x64.var(1, keepdims=True) + 1e-5) * g + b
+    assert np.allclose(got, h @ w, rtol=1e-2, atol=2e-3 * k)

@@ -14,7 +14,6 @@ from typing import Any
 from toprope.dtypes import Dtype
 from toprope.soc import Soc
 from toprope.tile import rules
-from toprope.tile.emit import entry_text, head_text
 from toprope.tile.language import Builtin, Param, bf16, f16, f32
 from toprope.tile.program import Index
 from toprope.tile.reader import Reader, Source
@@ -334,9 +333,10 @@ _SPLIT_B_TRANSPOSED = """\
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[i * 16 * columnsUp], load);"""
 
 
-def product_text(p: Product, *, line_directives: bool, tiling_struct: str = "") -> str:
-    """The whole source file of a matrix-product kernel."""
-    names, dims = list(p.params), list({d.name: None for q in p.params.values() for d in q.dims})
+def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
+    """The class of a matrix product, and the statements that run it."""
+    used = {n: q for n, q in p.params.items() if n in (p.left.array, p.right.array, p.result)}
+    names, dims = list(used), list({d.name: None for q in used.values() for d in q.dims})
     python = Path(p.file).read_text().splitlines() if Path(p.file).exists() else []
 
     def mark(line: int) -> str:
@@ -363,7 +363,4 @@ def product_text(p: Product, *, line_directives: bool, tiling_struct: str = "") 
     for word, replacement in words.items():
         text = text.replace(f"@{word}@", replacement)
     body = f"    Kernel{words['Title']} op;\n    op.Init({', '.join(names + dims)});\n    op.Process();\n"
-    head = head_text(p.name, p.file, p.sizes, tiling_struct)
-    return (
-        head + text + "\n" + entry_text(p.name, names, [("uint32_t", d) for d in dims], body, "AIC_ONLY", tiling_struct)
-    )
+    return text, body

@@ -276,6 +276,26 @@ def acc(shape: tuple[Span, Span]) -> Accumulator:
     return Accumulator(*shape)
 
 
+class Stage:
+    """A tile that vector work fills and a product reads, [rows, K]."""
+
+    def __init__(self, rows: Span, columns: int, kind: Dtype) -> None:
+        self.data = np.zeros((len(rows), columns), numpy_of(kind))
+        self.dtype = kind
+
+    def __getitem__(self, key: tuple[slice, Span]) -> Tile:
+        return Tile(self.data[:, key[1].lo : key[1].hi], self.dtype)
+
+    def __setitem__(self, key: tuple[slice, Span], value: Tile) -> None:
+        rules.require_same("stage", self.dtype, value.dtype)
+        self.data[:, key[1].lo : key[1].hi] = value.data
+
+
+def stage(shape: tuple[Span, int], kind: Dtype) -> Stage:
+    """The place where vector cores leave the left operand of a product."""
+    return Stage(*shape, kind)
+
+
 def matmul(a: Tile, b: Tile) -> Product:
     """A product of 16-bit float tiles; add it to an accumulator."""
     rules.require_same("@", a.dtype, b.dtype)
@@ -308,4 +328,5 @@ BUILTINS = {
     "zeros": Builtin("zeros", zeros),
     "tiles": Builtin("tiles", tiles),
     "acc": Builtin("acc", acc),
+    "stage": Builtin("stage", stage),
 }

@@ -41,7 +41,13 @@ class ClassText:
     """Prints the class of one variant."""
 
     def __init__(
-        self, plan: Plan, numbers: list[tuple[Number, bool]], functions: dict[str, str], *, line_directives: bool
+        self,
+        plan: Plan,
+        numbers: list[tuple[Number, bool]],
+        functions: dict[str, str],
+        *,
+        beside_cube: bool,
+        line_directives: bool,
     ) -> None:
         self.plan, self.program, self.numbers, self.directives = plan, plan.program, numbers, line_directives
         title = "".join(part.capitalize() for part in self.program.name.split("_"))
@@ -51,9 +57,13 @@ class ClassText:
             self.python = Path(self.program.file).read_text().splitlines()
         except OSError:
             self.python = []
+        # On an AI core with a cube the block count is that of the AI cores, each with two vector cores.
+        self.stride = "GetBlockNum() * GetTaskRation()" if beside_cube else "GetBlockNum()"
         self.used_text = functions  # of the whole file, by name
         self.regions = self.program.regions()
         self.pitch = pitch_elements(self.program)
+        used = {v.array for r in self.regions for v in r.loads} | {s.array for r in self.regions for s in r.stores}
+        self.params = {n: p for n, p in self.program.params.items() if n in used}
 
     # ---- the class ---------------------------------------------------------------------------------------------------
 
@@ -69,12 +79,12 @@ class ClassText:
     def init(self) -> str:
         """Init: sizes, global tensors, buffers."""
         dims = [d.name for d in self.dims()]
-        arguments = [f"GM_ADDR {p}" for p in self.program.params] + [f"uint32_t {d}" for d in dims]
+        arguments = [f"GM_ADDR {p}" for p in self.params] + [f"uint32_t {d}" for d in dims]
         arguments += [f"{'int32_t' if i else 'float'} number{n}" for n, (_, i) in enumerate(self.numbers)]
         lines = [f"    __aicore__ inline void Init({', '.join(arguments)}) {{"]
         lines += [f"        this->{d} = {d};" for d in dims]
         lines += [f"        this->number{n} = number{n};" for n in range(len(self.numbers))]
-        for name, p in self.program.params.items():
+        for name, p in self.params.items():
             size = " * ".join(["static_cast<uint64_t>(" + p.dims[0].name + ")", *(d.name for d in p.dims[1:])])
             lines.append(f"        {name}Gm.SetGlobalBuffer((__gm__ {p.dtype.cpp}*){name}, {size});")
         for ring in self.plan.inputs + self.plan.outputs:
@@ -95,7 +105,7 @@ class ClassText:
 
     def dims(self) -> list:  # type: ignore[type-arg]
         """The dimensions of the signature, each once."""
-        return list({d.name: d for p in self.program.params.values() for d in p.dims}.values())
+        return list({d.name: d for p in self.params.values() for d in p.dims}.values())
 
     def members(self) -> str:
         """The data members."""
@@ -106,7 +116,7 @@ class ClassText:
             lines.append(f"    TQue<TPosition::VECOUT, {ring.depth}> {ring.name};")
         if self.homes():
             lines.append(f"    TBuf<TPosition::VECCALC> {', '.join(h for h, _ in self.homes())};")
-        for name, p in self.program.params.items():
+        for name, p in self.params.items():
             lines.append(f"    GlobalTensor<{p.dtype.cpp}> {name}Gm;")
         lines.append(f"    uint32_t {', '.join(f'{d.name} = 0' for d in self.dims())};")
         for k, (_, is_integer) in enumerate(self.numbers):
@@ -136,7 +146,7 @@ class ClassText:
         tasks = " * ".join(f"{clean(i.name)}Tiles" for i in loop.indices)
         lines.append(f"        const uint32_t tasks = {tasks};")
         lines += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
-        lines.append("        for (uint32_t task = GetBlockIdx(); task < tasks; task += GetBlockNum()) {")
+        lines.append(f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{")
         rest = "task"
         for n, i in reversed(list(enumerate(loop.indices))):
             here = rest if n == 0 else f"{rest} % {clean(i.name)}Tiles"
@@ -435,33 +445,28 @@ def numbers_of(plans: list[Plan]) -> list[tuple[Number, bool]]:
     return list(found)
 
 
-def kernel_text(plans: list[Plan], *, line_directives: bool, tiling_struct: str = "") -> str:
-    """The whole source file: the variants and the entry that chooses one."""
-    program = plans[-1].program
+def variants(plans: list[Plan], *, beside_cube: bool, line_directives: bool) -> tuple[str, str]:
+    """The classes of all variants with the functions they share, and the statements that choose and run one."""
     numbers = numbers_of(plans)
     functions: dict[str, str] = {}
-    classes = [ClassText(p, numbers, functions, line_directives=line_directives) for p in plans]
-    names = list(program.params)
-    fields = [("uint32_t", d) for d in dict.fromkeys(d.name for p in program.params.values() for d in p.dims)]
-    fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(numbers)]
-    call = ", ".join([*names, *(n for _, n in fields)])
+    classes = [
+        ClassText(p, numbers, functions, beside_cube=beside_cube, line_directives=line_directives) for p in plans
+    ]
+    extra = [f"number{k}" for k in range(len(numbers))]
 
     def launch(c: ClassText, indent: str) -> str:
+        call = ", ".join([*c.params, *(d.name for d in c.dims()), *extra])
         return f"{indent}{c.name} op;\n{indent}op.Init({call});\n{indent}op.Process();\n"
 
     if len(classes) == 2:
         inner = [i for lo in loops(classes[1].program)[1:] for i in lo.indices]
         fits = " && ".join(dict.fromkeys(f"{i.extent.text} <= {i.size}" for i in inner))
-        body = (
-            f"    if ({fits}) {{  // every inner loop makes one trip\n{launch(classes[0], '        ')}    }} else {{\n"
-        )
-        body += f"{launch(classes[1], '        ')}    }}\n"
+        small, large = launch(classes[0], "        "), launch(classes[1], "        ")
+        body = f"    if ({fits}) {{  // every inner loop makes one trip\n{small}    }} else {{\n{large}    }}\n"
     else:
         body = launch(classes[0], "    ")
     texts = "\n".join(c.text() for c in classes)
-    helpers = "".join(f"{t.strip()}\n\n" for t in functions.values())
-    head = head_text(program.name, program.file, program.sizes, tiling_struct)
-    return head + helpers + texts + "\n" + entry_text(program.name, names, fields, body, "AIV_ONLY", tiling_struct)
+    return "".join(f"{t.strip()}\n\n" for t in functions.values()) + texts, body
 
 
 def head_text(name: str, file: str, sizes: dict[str, int], tiling_struct: str) -> str:

@@ -18,13 +18,11 @@ from toprope.dtypes import of_array
 from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
-from toprope.tile.cube import Product, ProductReader, is_product, product_text
 from toprope.tile.eager import STEPS_AT_ONCE, GlobalArray
-from toprope.tile.emit import kernel_text, numbers_of
-from toprope.tile.language import Param, TileError, TileTooLarge, Tune
-from toprope.tile.plan import Plan, place
+from toprope.tile.language import Param, TileError, TileTooLarge, Tune, numpy_of
+from toprope.tile.lowering import Lowered, lower
 from toprope.tile.program import ONE
-from toprope.tile.reader import Reader, Source, dims_of
+from toprope.tile.reader import Source, dims_of
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +31,7 @@ Array = np.ndarray[Any, Any]
 class Emitted:
     """One emitted kernel: its text, and what its entry needs beside the arrays."""
 
-    lowered: list[Plan] | Product
+    lowered: Lowered
     text: str
     path: Path
 
@@ -64,7 +62,7 @@ class TileKernel:
         self.dims = dims_of(self.params)
         self._tree = Source(function)
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
-        self.steps_at_once = _steps_at_once(self.read())  # reading also shows mistakes at the definition
+        self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
 
     # ---- level A -----------------------------------------------------------------------------------------------------
 
@@ -113,31 +111,22 @@ class TileKernel:
 
     # ---- emission ----------------------------------------------------------------------------------------------------
 
-    def read(self, **options: Any) -> list[Plan] | Product:
-        """The placed variants, resident first where inner loops can make one trip; or the matrix product."""
-        settings = self._settings(options)
-        if is_product(self._tree):
-            return ProductReader(self._tree, self.params, settings, resident=False).product()
-        general = Reader(self._tree, self.params, settings, resident=False)
-        plans = [place(general.program())]
-        if general.has_inner_loops:
-            plans.insert(0, place(Reader(self._tree, self.params, settings, resident=True).program()))
-        return plans
+    def lowered(self, **options: Any) -> Lowered:
+        """The kernel read and placed for some tile sizes, whether or not it fits a chip."""
+        return lower(self._tree, self.params, self._settings(options))
 
     def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:
         """Lower for a chip and tile sizes; kept. Raises TileTooLarge with the ledger when the general form does not fit."""
         key = (soc, *sorted(options.items()))
         if key not in self._emitted:
             chip = load_soc(soc)
-            lowered = self.read(**options)
-            if over := _over(lowered, chip):
+            lowered = self.lowered(**options)
+            if over := lowered.over(chip):
                 raise TileTooLarge(
-                    f"{self.name} does not fit {soc}: {over}\n{_ledger(lowered, chip)}",
-                    cure=self._biggest(chip, options),
+                    f"{self.name} does not fit {soc}: {over}\n{lowered.ledger(chip)}", cure=self._biggest(chip, options)
                 )
-            if not isinstance(lowered, Product):
-                lowered = [p for p in lowered if not _over([p], chip)]
-            text = emitted_text(lowered, line_directives=True)
+            lowered = lowered.fitting(chip)
+            text = lowered.text(line_directives=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             folder = cache_dir() / "tile" / digest
             path = folder / f"{self.name}.cpp"
@@ -154,7 +143,7 @@ class TileKernel:
         answers = []
         for name, t in self.tunes.items():
             size = self._settings(options)[name] // t.mult * t.mult
-            while size > 0 and _over(self.read(**{**options, name: size}), chip):
+            while size > 0 and self.lowered(**{**options, name: size}).over(chip):
                 size = size // 2 // t.mult * t.mult
             if size > 0:
                 answers.append(f"{name} = {size}")
@@ -163,11 +152,11 @@ class TileKernel:
     def source(self, soc: str = DEFAULT_SOC, *, line_directives: bool = False, **options: Any) -> str:
         """The Ascend C text; with `line_directives` compilers and findings point at the Python lines."""
         emitted = self.emit(soc, **options)
-        return emitted.text if line_directives else emitted_text(emitted.lowered, line_directives=False)
+        return emitted.text if line_directives else emitted.lowered.text(line_directives=False)
 
     def plan(self, soc: str = DEFAULT_SOC, **options: Any) -> str:
         """The byte ledger of every variant that fits."""
-        return _ledger(self.emit(soc, **options).lowered, load_soc(soc))
+        return self.emit(soc, **options).lowered.ledger(load_soc(soc))
 
     def run(
         self, *arrays: Array, soc: str = DEFAULT_SOC, blocks: int | None = None, time_only: bool = False, **options: Any
@@ -176,44 +165,23 @@ class TileKernel:
         data = [_as_array(a) for a in arrays]
         dims = self.shape_of(data)
         emitted = self.emit(soc, **options)
-        numbers = self.numbers(emitted, dims)
-        kernel = _loaded(emitted.path)[self.name]
-        return kernel(
-            *data,
-            *dims.values(),
-            *numbers,
-            blocks=blocks or self.blocks(emitted, dims, soc),
-            soc=soc,
-            time_only=time_only,
-        )
-
-    def numbers(self, emitted: Emitted, dims: Mapping[str, int]) -> list[float]:
-        """The scalar arguments that hang on the dimensions."""
-        if isinstance(emitted.lowered, Product):
-            return []
-        names: dict[str, Any] = {**dims, "inf": float("inf"), "reciprocal": lambda x: np.float32(1) / np.float32(x)}
-        # The text was built by the reader from dimensions, literals and arithmetic signs.
-        values = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in numbers_of(emitted.lowered)]
-        return [int(v) if is_integer else float(np.float32(v)) for v, is_integer in values]
-
-    def blocks(self, emitted: Emitted, dims: Mapping[str, int], soc: str) -> int:
-        """min(tasks, cores of the chip)."""
         lowered = emitted.lowered
-        cube = isinstance(lowered, Product)
-        tasks = 1
-        for i in (lowered.rows, lowered.columns) if isinstance(lowered, Product) else lowered[-1].program.loop.indices:
-            tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
-        return max(1, min(tasks, int(load_soc(soc).number("cores.aic" if cube else "cores.aiv"))))
+        data += [
+            np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in (lowered.workspace or {}).values()
+        ]
+        arguments = [*data, *dims.values(), *lowered.values(dims)]
+        kernel = _loaded(emitted.path)[self.name]
+        return kernel(*arguments, blocks=blocks or lowered.blocks(dims, load_soc(soc)), soc=soc, time_only=time_only)
 
 
 LEVEL_A_LANES = 65536  # lanes per NumPy operation that make its call cheap and still lie in a cache
 
 
-def _steps_at_once(lowered: list[Plan] | Product) -> tuple[int, ...]:
+def _steps_at_once(lowered: Lowered) -> tuple[int, ...]:
     """Steps of the outermost loop that level A may join: on an axis that no sum or maximum runs along, that changes no bit."""
-    if isinstance(lowered, Product):
+    if lowered.product is not None:
         return ()
-    program = lowered[-1].program
+    program = lowered.plans[-1].program
     values = [v for r in program.regions() for v in r.loads + r.ops]
     reduced = {v.args[0].axes[1] for v in values if v.op == "reduce"}
     sizes = {ONE: 1, **{i.name: i.size for i in program.indices.values()}}
@@ -224,27 +192,6 @@ def _steps_at_once(lowered: list[Plan] | Product) -> tuple[int, ...]:
             factors[n] = max(1, LEVEL_A_LANES // lanes)
             break
     return tuple(factors)
-
-
-def _over(lowered: list[Plan] | Product, chip: Soc) -> str:
-    """What does not fit, or nothing. Of the variants only the general one must."""
-    if isinstance(lowered, Product):
-        return ", ".join(lowered.over(chip))
-    capacity, need = int(chip.number("spaces.ub_bytes")), lowered[-1].total_bytes
-    return f"{need} bytes of unified buffer of {capacity}" if need > capacity else ""
-
-
-def _ledger(lowered: list[Plan] | Product, chip: Soc) -> str:
-    if isinstance(lowered, Product):
-        return lowered.ledger(chip)
-    return "\n".join(p.ledger(int(chip.number("spaces.ub_bytes"))) for p in lowered)
-
-
-def emitted_text(lowered: list[Plan] | Product, *, line_directives: bool, tiling_struct: str = "") -> str:
-    """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
-    if isinstance(lowered, Product):
-        return product_text(lowered, line_directives=line_directives, tiling_struct=tiling_struct)
-    return kernel_text(lowered, line_directives=line_directives, tiling_struct=tiling_struct)
 
 
 @functools.cache

@@ -7,9 +7,7 @@ from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.kernel import DEFAULT_SOC
-from toprope.tile.cube import Product
-from toprope.tile.emit import numbers_of
-from toprope.tile.kernel import TileKernel, emitted_text
+from toprope.tile.kernel import TileKernel
 from toprope.tile.language import Param, TileError
 from toprope.tile.program import Index
 
@@ -25,17 +23,17 @@ _GE_TYPES = {
 def project_files(kernel: TileKernel, soc: str = DEFAULT_SOC, **options: Any) -> dict[str, str]:
     """Path in the project -> text. Raises TileError when a dimension stands in no input (the host could not know it)."""
     lowered = kernel.emit(soc, **options).lowered
-    numbers = [] if isinstance(lowered, Product) else numbers_of(lowered)
-    indices = (lowered.rows, lowered.columns) if isinstance(lowered, Product) else lowered[-1].program.loop.indices
-    fields = [("uint32_t", d) for d in kernel.dims] + [
-        ("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(numbers)
-    ]
-    host = _Host(kernel, tuple(indices), [n.text for n, _ in numbers], isinstance(lowered, Product))
+    if lowered.workspace:
+        raise TileError(
+            f"{kernel.name} hands over through workspace",
+            cure="a project of a staged kernel is not written yet; split it at the stage",
+        )
+    fields = [("uint32_t", d) for d in kernel.dims]
+    fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(lowered.numbers)]
+    host = _Host(kernel, lowered.task_indices, [n.text for n, _ in lowered.numbers], lowered.product is not None)
     return {
         f"op_kernel/{kernel.name}_tiling.h": _tiling_header(host.type, fields),
-        f"op_kernel/{kernel.name}.cpp": emitted_text(
-            lowered, line_directives=False, tiling_struct=f"{host.type}TilingData"
-        ),
+        f"op_kernel/{kernel.name}.cpp": lowered.text(line_directives=False, tiling_struct=f"{host.type}TilingData"),
         f"op_host/{kernel.name}.cpp": host.text(),
     }
 

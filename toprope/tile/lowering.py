@@ -1,0 +1,130 @@
+"""What a kernel becomes for fixed tile sizes: vector variants, a matrix product, or a vector part that feeds one; and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprope.soc import Soc
+from toprope.tile.cube import Product, ProductReader, is_product, product_class
+from toprope.tile.emit import entry_text, head_text, numbers_of, variants
+from toprope.tile.language import Param
+from toprope.tile.plan import Plan, place
+from toprope.tile.program import Index, Number
+from toprope.tile.reader import Reader, Source
+from toprope.tile.stage import is_staged, split
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel for fixed tile sizes. `plans`: vector variants, the general one last; `workspace`: arrays between vector and cube."""
+
+    name: str
+    file: str
+    params: dict[str, Param]
+    sizes: dict[str, int]
+    plans: tuple[Plan, ...] = ()
+    product: Product | None = None
+    workspace: dict[str, Param] | None = None
+
+    @property
+    def dims(self) -> list[str]:
+        """Names of the dimensions, in order of the signature."""
+        return list(dict.fromkeys(d.name for p in self.params.values() for d in p.dims))
+
+    @property
+    def numbers(self) -> list[tuple[Number, bool]]:
+        """Numbers that the host computes from the dimensions; True for integers."""
+        return numbers_of(list(self.plans))
+
+    @property
+    def task_indices(self) -> tuple[Index, ...]:
+        """The axes whose steps are dealt out to the cores."""
+        return (self.product.rows, self.product.columns) if self.product else self.plans[-1].program.loop.indices
+
+    def over(self, chip: Soc) -> str:
+        """What does not fit, or nothing. Of the vector variants only the general one must."""
+        found = self.product.over(chip) if self.product else []
+        capacity = int(chip.number("spaces.ub_bytes"))
+        if self.plans and self.plans[-1].total_bytes > capacity:
+            found.append(f"ub needs {self.plans[-1].total_bytes} of {capacity}")
+        return ", ".join(found)
+
+    def fitting(self, chip: Soc) -> Lowered:
+        """Without the variants that are too large."""
+        capacity = chip.number("spaces.ub_bytes")
+        return replace(self, plans=tuple(p for p in self.plans if p.total_bytes <= capacity))
+
+    def ledger(self, chip: Soc) -> str:
+        """The bytes of every memory."""
+        parts = [p.ledger(int(chip.number("spaces.ub_bytes"))) for p in self.plans]
+        return "\n".join(parts + ([self.product.ledger(chip)] if self.product else []))
+
+    def blocks(self, dims: Mapping[str, int], chip: Soc) -> int:
+        """min(tasks, cores)."""
+        tasks = 1
+        for i in self.task_indices:
+            tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
+        return max(1, min(tasks, int(chip.number("cores.aic" if self.product else "cores.aiv"))))
+
+    def values(self, dims: Mapping[str, int]) -> list[float]:
+        """The host's numbers for one shape."""
+        names: dict[str, Any] = {**dims, "inf": float("inf"), "reciprocal": lambda x: np.float32(1) / np.float32(x)}
+        # The text was built by the reader from dimensions, literals and arithmetic signs.
+        found = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in self.numbers]
+        return [int(v) if is_integer else float(np.float32(v)) for v, is_integer in found]
+
+    def text(self, *, line_directives: bool, tiling_struct: str = "") -> str:
+        """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
+        fields = [("uint32_t", d) for d in self.dims]
+        fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(self.numbers)]
+        texts, bodies = [], []
+        if self.plans:
+            text, body = variants(
+                list(self.plans), beside_cube=self.product is not None, line_directives=line_directives
+            )
+            texts.append(text)
+            bodies.append(body)
+        if self.product:
+            text, body = product_class(self.product, line_directives=line_directives)
+            texts.append(text)
+            bodies.append(body)
+        cores, body = ("AIC_ONLY" if self.product else "AIV_ONLY"), bodies[0]
+        if len(bodies) == 2:
+            cores = "MIX_AIC_1_2"
+            wait = "    SyncAll<false>();  // the product reads what all vector cores have written\n"
+            body = f"    if ASCEND_IS_AIV {{\n{_indent(bodies[0])}    }}\n{wait}    if ASCEND_IS_AIC {{\n{_indent(bodies[1])}    }}\n"
+        arrays = [*self.params, *(self.workspace or {})]
+        entry = entry_text(self.name, arrays, fields, body, cores, tiling_struct)
+        return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
+
+
+def lower(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> Lowered:
+    """Read and place a kernel. Raises TileError at the user's line."""
+    sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
+    whole = Lowered(source.node.name, source.file, params, sizes)
+    if is_staged(source):
+        parts = split(source, params, constants)
+        filled, read = {parts.name: parts.param}, {parts.name: replace(parts.param, written=False)}
+        plans = _variants(parts.vector, {**params, **filled}, constants)
+        product = ProductReader(parts.product, {**params, **read}, constants, resident=False).product()
+        return replace(whole, plans=plans, product=product, workspace=filled)
+    if is_product(source):
+        return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
+    return replace(whole, plans=_variants(source, params, constants))
+
+
+def _variants(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:
+    """Resident first where inner loops can make one trip, then the general one."""
+    general = Reader(source, params, constants, resident=False)
+    plans = [place(general.program())]
+    if general.has_inner_loops:
+        plans.insert(0, place(Reader(source, params, constants, resident=True).program()))
+    return tuple(plans)
+
+
+def _indent(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
