@@ -50,7 +50,7 @@ def test_every_candidate_has_a_time_or_a_reason() -> None:
     timed = [c for c in found if c.microseconds is not None]
     assert found[:2] == timed and timed[0].microseconds <= timed[1].microseconds
     reasons = {c.sizes["T"]: c.reason for c in found[2:]}
-    assert "262144 bytes" in reasons[16384] or "unified buffer" in reasons[16384]
+    assert "ub needs 393216 of 196608" in reasons[16384]
     assert all(reasons.values())
 
 
