@@ -73,6 +73,8 @@ def show(
     meaning, cure = explained(d)
     colour = "green" if d.clean else "red"
     out.print(f"[bold]{replayed.trace.kernel}[/]: [bold {colour}]{d.cause}[/] – {escape(meaning)}")
+    if d.clean and replayed.unknown:
+        out.print("  [yellow]as far as it was followed:[/] see the last line for the operations that were not")
     if d.born is not None:
         site = sites[d.born.step.site]
         times = f", {d.times} times" if d.times > 1 else ""

@@ -173,6 +173,8 @@ class _Walk:
 
     def move(self, step: Step, sources: list[Place], target: Place) -> None:
         """Each 16- or 32-bit element of `target` gets the shadow of a source element with the same bits."""
+        if not any(self.memory.shadow_of(step.core, place)[1].any() for place in sources):
+            return self.opaque(step, target)  # everything is exact as stored
         kind = dtypes.dtype(step.element).numpy
         if kind is None or kind.kind in "iub" or target.size > kind.itemsize:
             return
