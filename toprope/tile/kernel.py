@@ -61,6 +61,7 @@ class TileKernel:
                 )
         self.dims = dims_of(self.params)
         self._tree = Source(function)
+        self._lowered: dict[tuple[Any, ...], Lowered] = {}
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
         self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
 
@@ -113,7 +114,10 @@ class TileKernel:
 
     def lowered(self, **options: Any) -> Lowered:
         """The kernel read and placed for some tile sizes, whether or not it fits a chip."""
-        return lower(self._tree, self.params, self._settings(options))
+        key = tuple(sorted(options.items()))
+        if key not in self._lowered:
+            self._lowered[key] = lower(self._tree, self.params, self._settings(options))
+        return self._lowered[key]
 
     def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:
         """Lower for a chip and tile sizes; kept. Raises TileTooLarge with the ledger when the general form does not fit."""

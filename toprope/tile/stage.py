@@ -82,15 +82,16 @@ def split(source: Source, params: dict[str, Param], constants: dict[str, Any]) -
     rename = _RowsByIndex(name, rows)
     vector, product = copy.copy(source), copy.copy(source)
     prelude = source.node.body[:-1]
-    first = copy.deepcopy(outer)
-    first.body = [rename.visit(copy.deepcopy(s)) for s in outer.body[:-1] if s is not stages[0]]
+    first = copy.copy(outer)
+    # The tree is this kernel's own, and renaming twice changes nothing: no need for (slow) copies of it.
+    first.body = [rename.visit(s) for s in outer.body[:-1] if s is not stages[0]]
     vector.node = _function(source.node, f"{source.node.name}_rows", [*prelude, first])
     pairs: list[ast.expr] = [ast.Tuple(list(outer.iter.args), ast.Load()), ast.Tuple(list(last.iter.args), ast.Load())]
     target = ast.Tuple([outer.target, last.target], ast.Store())
     second = ast.For(
         target,
         ast.Call(outer.iter.func, pairs, last.iter.keywords),
-        [rename.visit(copy.deepcopy(s)) for s in last.body],
+        [rename.visit(s) for s in last.body],
         [],
     )
     product.node = _function(
