@@ -1,0 +1,420 @@
+"""Expressions of a kernel: from Python syntax to typed tile values, with errors at the user's line."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from toprope.dtypes import Dtype
+from toprope.tile import rules
+from toprope.tile.language import Builtin, Param, TileError, f32
+from toprope.tile.program import ONE, Index, Number, Region, Value
+
+_BINARY: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_COMPARE: dict[type, str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+_INSTEAD = {
+    ast.If: ("if", "choose lanes with tile.where(condition, a, b), or test a constant of the signature"),
+    ast.While: ("while", "write for i in tile.tiles(extent, size)"),
+    ast.Return: ("return", "store results with out[i] = value"),
+    ast.With: ("with", "remove it; buffers and order are placed for you"),
+    ast.Try: ("try", "remove it; nothing in a kernel raises"),
+    ast.FunctionDef: ("a nested function", "define it outside the kernel; calls to it are expanded in place"),
+    ast.Lambda: ("lambda", "define a function outside the kernel"),
+    ast.ListComp: ("a list", "write the tiles one by one; a kernel has no lists"),
+    ast.List: ("a list", "write the tiles one by one; a kernel has no lists"),
+    ast.Dict: ("a dict", "use separate names"),
+    ast.Break: ("break", "loops run over all tiles; mask lanes with tile.where"),
+    ast.Continue: ("continue", "loops run over all tiles; mask lanes with tile.where"),
+    ast.Assert: ("assert", "state limits in the signature: tile.Dim(name, min=, max=, multiple_of=)"),
+    ast.BoolOp: ("and/or", "multiply conditions by nesting tile.where"),
+    ast.IfExp: ("a if c else b", "write tile.where(c, a, b)"),
+}
+
+
+class ArrayName:
+    """A parameter's name inside the kernel."""
+
+    def __init__(self, name: str, param: Param, atomic: bool = False) -> None:
+        self.name, self.param, self.atomic = name, param, atomic
+
+
+class Source:
+    """A function's syntax tree with the file's own line numbers."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            raise TileError(
+                f"the source of {function.__name__} cannot be read",
+                cure="define the kernel in a file, not in exec or a prompt",
+            ) from None
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        ast.increment_lineno(tree, first - 1)
+        node = tree.body[0]
+        assert isinstance(node, ast.FunctionDef)
+        self.node, self.file = node, inspect.getsourcefile(function) or "?"
+        closure = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
+        self.names: dict[str, Any] = {**vars(builtins), **function.__globals__, **closure}
+
+
+class Expressions:
+    """What is known while reading one variant, and the meaning of every expression."""
+
+    def __init__(self, source: Source, params: dict[str, Param], constants: dict[str, Any], *, resident: bool) -> None:
+        self.source, self.params, self.resident = source, params, resident
+        self.names = source.names
+        self.sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
+        self.env: dict[str, Any] = {name: ArrayName(name, p) for name, p in params.items()}
+        self.env |= {k: Number(repr(v), v) if isinstance(v, int | float) else v for k, v in constants.items()}
+        self.indices: dict[str, Index] = {}
+        self.region = Region(1)
+        self.known: dict[tuple[Any, ...], Value] = {}
+        self.depth = 0
+        self.has_inner_loops = False
+        self.takes_swizzle = False  # an option that does nothing is refused
+
+    def statement(self, node: ast.stmt) -> None:
+        """One statement of an expanded function; the reader of statements says what it may be."""
+        raise NotImplementedError
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def expression(self, node: ast.expr) -> Any:
+        """A tile value, a Number, a tuple, an array, or a Python object of the kernel's module."""
+        with self.at(node):
+            match node:
+                case ast.Constant(value=int() | float() as value):
+                    return Number(repr(value), value)
+                case ast.Constant():
+                    return node.value
+                case ast.Name():
+                    return self.name(node)
+                case ast.Tuple():
+                    return tuple(self.expression(e) for e in node.elts)
+                case ast.Attribute():
+                    return self.attribute(node)
+                case ast.Subscript():
+                    return self.subscript(node)
+                case ast.UnaryOp(op=ast.USub()):
+                    value = self.expression(node.operand)
+                    if isinstance(value, Number):
+                        return self.fold("-", Number("0", 0), value)
+                    return self.binary("mul", value, Number("-1", -1), node.lineno)
+                case ast.BinOp() if type(node.op) in _BINARY:
+                    return self.operator(node)
+                case ast.Compare() if len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
+                    left, right = self.expression(node.left), self.expression(node.comparators[0])
+                    return self.compare(_COMPARE[type(node.ops[0])], left, right, node.lineno)
+                case ast.Call():
+                    return self.call(node)
+        raise self.unsupported(node)
+
+    def name(self, node: ast.Name) -> Any:
+        if node.id in self.env:
+            return self.env[node.id]
+        if node.id in self.names:
+            value = self.names[node.id]
+            return (
+                Number(repr(value), value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+            )
+        raise TileError(
+            f"{node.id} has no value here",
+            cure="give it one before the loop; names first assigned inside a loop end with it",
+        )
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        owner = self.expression(node.value)
+        if isinstance(owner, ArrayName):
+            if node.attr == "shape":
+                return tuple(Number(d.name) for d in owner.param.dims)
+            if node.attr == "add":
+                return ArrayName(owner.name, owner.param, atomic=True)
+        if isinstance(owner, Value) and node.attr == "dtype":
+            return owner.dtype
+        if inspect.ismodule(owner) and hasattr(owner, node.attr):
+            value = getattr(owner, node.attr)
+            return Number("inf", value) if isinstance(value, float) else value
+        raise TileError(
+            f".{node.attr} means nothing here", cure="tiles have .to(type) and .dtype, arrays have .shape and .add"
+        )
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        owner = self.expression(node.value)
+        if isinstance(owner, tuple):
+            return owner[self.constant(node.slice)]
+        if not isinstance(owner, ArrayName):
+            raise TileError(
+                "a tile is indexed", cure="index arrays with the steps of tiles loops; tiles are used whole"
+            )
+        if owner.param.written:
+            raise TileError(
+                f"{owner.name} is an Out array and is read", cure="keep the value in a name, or declare another In"
+            )
+        where = self.index(node, owner)
+        return self.value(
+            Value("load", "", [], owner.param.dtype, self.axes_of(where), node.lineno, array=owner.name, where=where)
+        )
+
+    def index(self, node: ast.Subscript, array: ArrayName) -> tuple[Index, ...]:
+        found = self.expression(node.slice) if not isinstance(node.slice, ast.Slice) else None
+        where = found if isinstance(found, tuple) else (found,)
+        if not all(isinstance(i, Index) for i in where):
+            raise self.error(
+                node, f"{ast.unparse(node)}: an index is not a step of a tiles loop", "index with loop names only"
+            )
+        if len(where) != len(array.param.dims):
+            raise self.error(
+                node,
+                f"{len(where)} indices for {len(array.param.dims)} dimensions of {array.name}",
+                "one per dimension",
+            )
+        return where
+
+    def axes_of(self, where: tuple[Index, ...]) -> tuple[str, str]:
+        names = [i.name for i in where if not i.unit]
+        if len(names) > 2:
+            raise TileError(
+                f"a tile of {len(names)} dimensions", cure="loop over the leading axes with tiles of size 1"
+            )
+        rows, columns = [ONE] * (2 - len(names)) + names
+        return rows, columns
+
+    def operator(self, node: ast.BinOp) -> Any:
+        left, right = self.expression(node.left), self.expression(node.right)
+        if isinstance(left, Number) and isinstance(right, Number):
+            return self.fold({"add": "+", "sub": "-", "mul": "*", "div": "/"}[_BINARY[type(node.op)]], left, right)
+        return self.binary(_BINARY[type(node.op)], left, right, node.lineno)
+
+    def fold(self, sign: str, a: Number, b: Number) -> Number:
+        text = f"({a.text} {sign} {b.text})"
+        if a.value is not None and b.value is not None:
+            value = eval(text, {"inf": float("inf")})  # two literals and a sign of our own
+            return Number(repr(value), value)
+        return Number(text)
+
+    def binary(self, name: str, a: Any, b: Any, line: int) -> Value:
+        row = rules.BINARY[name]
+        if isinstance(a, Value) and isinstance(b, Value):
+            rules.require_same(name, a.dtype, b.dtype)
+            rules.require(name, row.dtypes, a.dtype)
+            return self.value(Value("binary", name, [a, b], a.dtype, self.joined(a, b), line))
+        scalar_first = isinstance(a, Number)
+        x, s = (b, a) if scalar_first else (a, b)
+        if not isinstance(x, Value) or not isinstance(s, Number):
+            raise TileError(
+                f"{name} of something that is neither tile nor number", cure="use tiles, numbers and dimensions"
+            )
+        rules.require(name, row.dtypes, x.dtype)
+        return self.scalar(name, x, s, scalar_first, line)
+
+    def scalar(self, name: str, x: Value, s: Number, scalar_first: bool, line: int) -> Value:
+        """A tile and a number; a number that hangs on dimensions becomes an argument that the host computes."""
+        known = s.value if s.value is not None else 1.0
+        steps, value = rules.scalar_operand(name, known, scalar_first=scalar_first)
+        if s.value is not None:
+            number = Number(repr(value), value)
+        elif name == "div" and not scalar_first:
+            number = Number(f"reciprocal({s.text})")
+        else:
+            number = Number(f"(-{s.text})") if name == "sub" and not scalar_first else s
+        if steps == "negate":
+            minus = self.value(
+                Value("scalar", "mul", [x], x.dtype, x.axes, line, number=Number("-1", -1), steps="plain")
+            )
+            return self.value(Value("scalar", "add", [minus], x.dtype, x.axes, line, number=number, steps="plain"))
+        if steps == "fill":
+            filled = self.value(Value("full", "", [], x.dtype, x.axes, line, number=number))
+            return self.value(Value("binary", "div", [filled, x], x.dtype, x.axes, line))
+        return self.value(Value("scalar", name, [x], x.dtype, x.axes, line, number=number, steps=steps))
+
+    def joined(self, a: Value, b: Value) -> tuple[str, str]:
+        axes = []
+        for p, q in zip(a.axes, b.axes, strict=True):
+            if p != q and ONE not in (p, q):
+                raise TileError(
+                    f"tiles of axes {show_axes(a.axes)} and {show_axes(b.axes)} meet",
+                    cure="use the same loop index for the same axis",
+                )
+            axes.append(q if p == ONE else p)
+        joined = (axes[0], axes[1])
+        if joined not in (a.axes, b.axes) or (ONE in joined and joined[1] == ONE and a.axes != b.axes):
+            raise TileError(
+                f"tiles of axes {show_axes(a.axes)} and {show_axes(b.axes)} both have to be repeated",
+                cure="add the smaller one to a full tile first",
+            )
+        return joined
+
+    def compare(self, name: str, a: Any, b: Any, line: int) -> Any:
+        if isinstance(a, Number) and isinstance(b, Number):
+            if a.value is None or b.value is None:
+                raise TileError(
+                    "a comparison of dimensions", cure="dimensions are known at the launch only; compare tiles"
+                )
+            return bool(rules.COMPARE[name].evaluate(a.value, b.value))
+        if not isinstance(a, Value):
+            name, a, b = rules.MIRRORED[name], b, a
+        rules.require(name, rules.COMPARE[name].dtypes, a.dtype)
+        args, number = ([a, b], None) if isinstance(b, Value) else ([a], b)
+        if len(args) == 2:
+            rules.require_same(name, a.dtype, b.dtype)
+            if a.axes != b.axes:
+                raise TileError("a comparison repeats one side", cure="subtract first and compare with 0")
+        return self.value(Value("compare", name, args, a.dtype, a.axes, line, number=number))
+
+    def call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            owner = self.expression(node.func.value)
+            if isinstance(owner, Value):
+                return self.cast(owner, self.expression(node.args[0]), node.lineno)
+        function = self.expression(node.func)
+        arguments = [self.expression(a) for a in node.args]
+        named = {str(k.arg): self.expression(k.value) for k in node.keywords}
+        if isinstance(function, Builtin):
+            return self.builtin(function.name, arguments, named, node.lineno)
+        if inspect.isfunction(function):
+            return self.macro(function, arguments, named)
+        raise self.error(
+            node, f"a call of {ast.unparse(node.func)}", "call functions of toprope.tile, or plain functions of tiles"
+        )
+
+    def cast(self, x: Value, kind: Any, line: int) -> Value:
+        if not isinstance(kind, Dtype):
+            raise TileError(".to takes an element type", cure="for example .to(tile.f16)")
+        rules.require_cast(x.dtype, kind)
+        return x if kind == x.dtype else self.value(Value("cast", "", [x], kind, x.axes, line))
+
+    def builtin(self, name: str, args: list[Any], named: dict[str, Any], line: int) -> Any:
+        if name in rules.UNARY:
+            rules.require(name, rules.UNARY[name].dtypes, args[0].dtype)
+            return self.value(Value("unary", name, [args[0]], args[0].dtype, args[0].axes, line))
+        if name in rules.BINARY:
+            return self.binary(name, args[0], args[1], line)
+        if name in rules.REDUCE:
+            x = args[0]
+            rules.require(name, rules.REDUCE[name], x.dtype)
+            axis = (args[1:] or [named.get("axis", Number("-1", -1))])[0]
+            if axis.value not in (-1, 0 if x.axes[0] == ONE else 1) or x.is_rows:
+                raise TileError(
+                    f"{name} over axis {axis.text}", cure="reduce over the last axis of a tile with columns"
+                )
+            return self.value(Value("reduce", name, [x], x.dtype, (x.axes[0], ONE), line))
+        if name in ("full", "zeros"):
+            number = args.pop(1) if name == "full" else Number("0", 0)
+            kind = (args[1:] or [named.get("kind", f32)])[0]
+            return self.value(Value("full", "", [], kind, self.shape(args[0]), line, number=number))
+        if name == "where":
+            return self.where(args, line)
+        raise TileError(f"{name} is not used as a value", cure="write it where the tour in docs/tile.md shows it")
+
+    def where(self, args: list[Any], line: int) -> Value:
+        condition, a, b = args
+        if not isinstance(condition, Value) or condition.op != "compare":
+            raise TileError("the condition of where is not a comparison", cure="write tile.where(x > 0, a, b)")
+        if not isinstance(a, Value):
+            raise TileError(
+                "the first choice of where is a number", cure="turn the condition round, so that the tile comes first"
+            )
+        others = [b] if isinstance(b, Value) else []
+        for other in others:
+            rules.require_same("where", a.dtype, other.dtype)
+        if any(v.axes != condition.axes for v in [a, *others]) or a.dtype != condition.dtype:
+            raise TileError(
+                "condition and choices of where differ in axes or element type", cure="bring them to one shape and type"
+            )
+        number = None if others else b
+        return self.value(Value("select", "", [condition, a, *others], a.dtype, a.axes, line, number=number))
+
+    def shape(self, items: Any) -> tuple[str, str]:
+        parts = items if isinstance(items, tuple) else (items,)
+        axes = [
+            ONE if isinstance(p, Number) and p.value == 1 else p.name if isinstance(p, Index) else "" for p in parts
+        ]
+        if "" in axes or len(axes) > 2:
+            raise TileError(
+                "a shape holds something else than loop names and 1",
+                cure="write tile.zeros((r, 1)) or tile.full((i,), v)",
+            )
+        rows, columns = [ONE] * (2 - len(axes)) + axes
+        return rows, columns
+
+    def macro(self, function: Callable[..., Any], args: list[Any], named: dict[str, Any]) -> Any:
+        """A plain Python function of tiles, expanded in place: assignments and one return."""
+        inner = Source(function)
+        bound = inspect.signature(function).bind(*args, **named)
+        bound.apply_defaults()
+        saved = self.env, self.names, self.source
+        constants = {k: Number(repr(v), v) if isinstance(v, int | float) else v for k, v in bound.arguments.items()}
+        self.env, self.names, self.source = constants, inner.names, inner
+        try:
+            for statement in inner.node.body:
+                if isinstance(statement, ast.Return) and statement.value is not None:
+                    return self.expression(statement.value)
+                self.statement(statement)
+            raise self.error(inner.node, f"{function.__name__} returns nothing", "end it with return value")
+        finally:
+            self.env, self.names, self.source = saved
+
+    # ---- values and errors ---------------------------------------------------------------------------------------------
+
+    def value(self, v: Value) -> Value:
+        """Append a value to the region, or give the equal one that is already there."""
+        v.args = [self.use(a) for a in v.args]
+        key = (v.op, v.name, tuple(map(id, v.args)), v.number, v.dtype, v.axes, v.array, v.where, v.steps)
+        if key not in self.known:
+            self.known[key] = self.made(v)
+        return self.known[key]
+
+    def made(self, v: Value) -> Value:
+        v.region = self.region
+        (self.region.loads if v.op == "load" else self.region.ops).append(v)
+        return v
+
+    def use(self, v: Value) -> Value:
+        """A value as an operand here; one from another region stays in the arena until its last use."""
+        if v.op == "carried" or v.region is self.region:
+            return v
+        if v.op == "load" and v.region is not None:
+            kept = next((o for o in v.region.ops if o.op == "copy" and o.args == [v]), None)
+            if kept is None:
+                kept = Value("copy", "", [v], v.dtype, v.axes, v.line, label=v.label, region=v.region)
+                v.region.ops.append(kept)
+            v = kept
+        v.persistent = True
+        return v
+
+    def constant(self, node: ast.expr) -> int:
+        value = self.expression(node)
+        if not isinstance(value, Number) or not isinstance(value.value, int):
+            raise self.error(node, f"{ast.unparse(node)} is not a constant", "write a whole number")
+        return value.value
+
+    @contextmanager
+    def at(self, node: ast.AST) -> Iterator[None]:
+        """Puts the user's line in front of an error that has none."""
+        try:
+            yield
+        except TileError as e:
+            if e.message.startswith(self.source.file):
+                raise
+            raise self.error(node, e.message, e.cure) from None
+
+    def error(self, node: ast.AST, message: str, cure: str) -> TileError:
+        return TileError(f"{self.source.file}:{getattr(node, 'lineno', 0)}: {message}", cure=cure)
+
+    def unsupported(self, node: ast.AST) -> TileError:
+        what, instead = _INSTEAD.get(
+            type(node), (type(node).__name__, "see docs/tile.md for what a kernel may contain")
+        )
+        return self.error(node, f"{what} is not part of the tile language", instead)
+
+
+def show_axes(axes: tuple[str, str]) -> str:
+    return f"({axes[0]}, {axes[1]})"
