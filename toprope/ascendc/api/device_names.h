@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include <tuple>
-
 #include "atomic.h"
 #include "cross_core.h"
 #include "data_copy_pad.h"
@@ -86,7 +84,7 @@ constexpr auto CeilDiv(A... numbers) {
 }
 template <typename... A, std::enable_if_t<toprope::kTwoIntegers<A...>, int> = 0>
 constexpr auto CeilAlign(A... numbers) {
-    return toprope::divide_up(numbers...) * std::get<1>(std::make_tuple(numbers...));
+    return toprope::divide_up(numbers...) * [](auto, auto unit) { return unit; }(numbers...);
 }
 
 // Forms whose address has the vendor's type: without the call site that every call passes, for kernels that take functions as template
