@@ -56,7 +56,8 @@ def test_template_keys_are_read() -> None:
         ASCENDC_TPL_BOOL_DECL(flag, 0, 1), ASCENDC_TPL_DTYPE_DECL(D, C_DT_FLOAT16, C_DT_FLOAT),);
         ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_UINT_SEL(mode, ASCENDC_TPL_UI_LIST, 3, 4),
         ASCENDC_TPL_BOOL_SEL(flag, 1), ASCENDC_TPL_DTYPE_SEL(D, C_DT_FLOAT16)));"""
-    assert [(c.name, c.values, c.bits) for c in declared(text)][0] == ("mode", ("2", "3", "4"), 4)
+    first = declared(text)[0]
+    assert (first.name, first.values, first.bits) == ("mode", ("2", "3", "4"), 4)
     assert len(selections(text)) == 1
     assert first_arguments(text, "uint32_t mode, bool flag, typename D", None) == "3, 1, half"
 

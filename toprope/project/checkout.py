@@ -145,6 +145,8 @@ class Checkout:
         for name in (*own, *mentioned, *([default] if default else [])):
             self._emit(name, operator, lines, done, ())
         if default:
+            if default not in done - plain and default not in _vendor_structs():
+                lines.append(f"struct {default};\n")  # the kernel's own headers define it
             # A function with its own REGISTER_TILING_DEFAULT keeps it; elsewhere the host's registration counts.
             lines.append(
                 f"using TopropeUnitTiling = {default};\n#undef REGISTER_TILING_DEFAULT\n#undef GET_TILING_DATA\n"
