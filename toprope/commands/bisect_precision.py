@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 
@@ -43,6 +44,10 @@ def _bisect(prepared: Prepared) -> int:
         capture_limit_bytes=CAPTURE_LIMIT_BYTES,
     )
     if run.trace.signal:
+        print(
+            "the kernel crashed or hung before its end; `toprope check` with the same arguments says where",
+            file=sys.stderr,
+        )
         return CRASHED
     replayed = replay(run.trace, run.soc, before)
     arrays = {n: v for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
