@@ -25,10 +25,8 @@ def softmax(x: In["M", "N", f32], y: Out["M", "N", f32], *, R=tile.tune(8), C=ti
     for r in tile.tiles(M, R, depth=2):
         m, s = tile.full((r, 1), -tile.inf), tile.zeros((r, 1))
         for c in tile.tiles(N, C, depth=2):
-            t = x[r, c]
-            m2 = tile.maximum(m, tile.max(t, 1))
-            s = s * tile.exp(m - m2) + tile.sum(tile.exp(t - m2), 1)
-            m = m2
+            m2 = tile.maximum(m, tile.max(x[r, c], 1))
+            s, m = s * tile.exp(m - m2) + tile.sum(tile.exp(x[r, c] - m2), 1), m2
         for c in tile.tiles(N, C, depth=2):
             y[r, c] = tile.exp(x[r, c] - m) / s
 

@@ -112,7 +112,8 @@ def test_the_text_is_deterministic_and_names_the_python_line() -> None:
 
 def test_one_read_of_each_row_when_it_fits() -> None:
     resident = KERNELS.softmax.source().split("class KernelSoftmaxResident")[1].split("class KernelSoftmax ")[0]
-    assert resident.count("DataCopyPad(t, xGm") == 1 and resident.count("Exp(t, t") == 1
+    assert resident.count("xGm[") == 1
+    assert resident.count("Exp(") == 2  # of the row maxima's change, and of the tile, shared by sum and result
 
 
 def test_findings_name_the_python_line() -> None:
