@@ -144,17 +144,15 @@ class Checkout:
         default = self._default_struct(operator, own)
         for name in (*own, *mentioned, *([default] if default else [])):
             self._emit(name, operator, lines, done, ())
-        if default:
-            if default not in done - plain and default not in _vendor_structs():
-                lines.append(f"struct {default};\n")  # the kernel's own headers define it
+        emitted = default in done - plain or default in _vendor_structs()
+        get = "#undef GET_TILING_DATA\n#define GET_TILING_DATA(data, argument) GET_TILING_DATA_WITH_STRUCT({}, data, argument)\n"
+        if default and emitted:
             # A function with its own REGISTER_TILING_DEFAULT keeps it; elsewhere the host's registration counts.
-            lines.append(
-                f"using TopropeUnitTiling = {default};\n#undef REGISTER_TILING_DEFAULT\n#undef GET_TILING_DATA\n"
-            )
+            lines.append(f"using TopropeUnitTiling = {default};\n#undef REGISTER_TILING_DEFAULT\n")
             lines.append("#define REGISTER_TILING_DEFAULT(TilingStruct) using TopropeUnitTiling = TilingStruct\n")
-            lines.append(
-                "#define GET_TILING_DATA(data, argument) GET_TILING_DATA_WITH_STRUCT(TopropeUnitTiling, data, argument)\n"
-            )
+            lines.append(get.format("TopropeUnitTiling"))
+        elif default and "REGISTER_TILING_DEFAULT" not in whole:
+            lines.append(get.format(default))  # the kernel's own headers define it, perhaps in a namespace
         return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
 
     def _emit(self, name: str, operator: Operator, lines: list[str], done: set[str], outer: tuple[str, ...]) -> None:
