@@ -147,29 +147,29 @@ inline bool almost_equal(double a, double b, double ulp) {
 
 }  // namespace testing
 
-#define TOPROPE_TEST_CLASS(suite, name, parent)                                                         \
-    class suite##_##name##_Test : public parent {                                                       \
-    public:                                                                                             \
-        void TestBody() override;                                                                       \
-        static void all() {                                                                             \
-            SetUpTestCase();                                                                            \
-            SetUpTestSuite();                                                                           \
-            {                                                                                           \
-                suite##_##name##_Test test;                                                             \
-                static_cast<::testing::Test&>(test).toprope_run();                                              \
-            }                                                                                           \
-            TearDownTestCase();                                                                         \
-            TearDownTestSuite();                                                                        \
-        }                                                                                               \
+#define TOPROPE_TEST_CLASS(suite, name, parent)                    \
+    class suite##_##name##_Test : public parent {                  \
+    public:                                                        \
+        void TestBody() override;                                  \
+        static void all() {                                        \
+            SetUpTestCase();                                       \
+            SetUpTestSuite();                                      \
+            {                                                      \
+                suite##_##name##_Test test;                        \
+                static_cast<::testing::Test&>(test).toprope_run(); \
+            }                                                      \
+            TearDownTestCase();                                    \
+            TearDownTestSuite();                                   \
+        }                                                          \
     };
-#define TOPROPE_TEST(suite, name, parent)                                                               \
-    TOPROPE_TEST_CLASS(suite, name, parent)                                                             \
+#define TOPROPE_TEST(suite, name, parent)                                                                    \
+    TOPROPE_TEST_CLASS(suite, name, parent)                                                                  \
     static const bool suite##_##name##_added = ::testing::add(#suite "." #name, suite##_##name##_Test::all); \
     void suite##_##name##_Test::TestBody()
 #define TEST(suite, name) TOPROPE_TEST(suite, name, ::testing::Test)
 #define TEST_F(suite, name) TOPROPE_TEST(suite, name, suite)
-#define TEST_P(suite, name)                                                                             \
-    TOPROPE_TEST_CLASS(suite, name, suite)                                                              \
+#define TEST_P(suite, name)                                                                                                              \
+    TOPROPE_TEST_CLASS(suite, name, suite)                                                                                               \
     static const bool suite##_##name##_added = (::testing::parametrised<suite>().emplace_back(#name, suite##_##name##_Test::all), true); \
     void suite##_##name##_Test::TestBody()
 #define INSTANTIATE_TEST_SUITE_P(prefix, suite, values, ...) \
