@@ -110,6 +110,14 @@ KERNEL(through_scalar) {  // the error of the half sum reaches the output only t
     Muls(v, v, w.GetValue(0), 512);
     OUT DataCopy(f.y, v, 512);
 }
+KERNEL(atomic_sum) {  // every core adds its row to the same 128 halves of GM
+    Frame<half> f(x, y, 32 * 128, 128); auto v = f.take<half>(128);
+    DataCopy(v, f.x[GetBlockIdx() * 128], 128);
+    SetFlag<HardEvent::MTE2_MTE3>(EVENT_ID0); WaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID0);
+    SetAtomicAdd<half>();
+    DataCopy(f.y, v, 128);  // BORN atomic_sum
+    SetAtomicNone();
+}
 KERNEL(not_followed) {
     Frame<half> f(x, y, 512, 512); auto v = f.take<half>(512), s = f.take<half>(512); auto i = f.take<int32_t>(512);
     DataCopy(v, f.x, 512); IN
@@ -127,10 +135,10 @@ def line_of(word: str) -> int:
     return next(i for i, text in enumerate(FILE.path.read_text().splitlines(), 1) if text.endswith("// " + word))
 
 
-def bisect(name: str, x: np.ndarray[Any, Any], out: int, dtype: Any) -> tuple[Diagnosis, Replay]:
+def bisect(name: str, x: np.ndarray[Any, Any], out: int, dtype: Any, blocks: int = 1) -> tuple[Diagnosis, Replay]:
     y = np.zeros(out, dtype)
     before = {"x": x.copy(), "y": y.copy()}
-    run = FILE[name][1](x, y, capture_limit_bytes=1 << 28)
+    run = FILE[name][blocks](x, y, capture_limit_bytes=1 << 28)
     replayed = replay(run.trace, run.soc, before)
     return diagnose(replayed, {"x": x, "y": y}), replayed
 
@@ -159,6 +167,14 @@ def test_the_line_and_the_cause_are_named(name: str, cause: str, x: Any, out: in
     if f"GROWN {name}" in TEXT:
         assert d.grown is not None and sites[d.grown.step.site].line == line_of(f"GROWN {name}")
     assert not replayed.unknown
+
+
+def test_atomic_additions_of_many_cores_are_followed_in_their_order() -> None:
+    x = RNG.uniform(0, 1, (32, 128)).astype(np.float16)
+    d, replayed = bisect("atomic_sum", x, 128, np.float16, blocks=32)
+    assert np.allclose(replayed.exact("y", np.zeros(128, np.float16)), x.astype(np.float64).sum(0), rtol=1e-15)
+    assert d.cause == "accumulation" and d.born is not None and d.times > 10
+    assert replayed.trace.sites[d.born.step.site].line == line_of("BORN atomic_sum")
 
 
 def test_a_clean_kernel_has_no_birth() -> None:

@@ -19,7 +19,9 @@ CLEAN_ULPS = {"float16": 1.5, "bfloat16": 1.5}
 CLEAN_ULPS_WIDE, CLEAN_ULPS_NEAR_ZERO = 16.0, 64.0  # the latter if the tensor as a whole is within an ulp
 AMPLIFIED = 16.0  # an error that grows by more than this in one step was made harmful by that step
 LONGEST_CHAIN = 20_000
-ACCUMULATING = {"Add", "Adds", "Axpy", "MulAddDst", "FusedMulAdd", "Sub", "AddRelu"} | set(SUMS)
+ACCUMULATING = {"DataCopy", "DataCopyPad", "Add", "Adds", "Axpy", "MulAddDst", "FusedMulAdd", "Sub", "AddRelu"} | set(
+    SUMS
+)
 
 # cause -> (what it means, the change to try)
 CAUSES: dict[str, tuple[str, str]] = {
