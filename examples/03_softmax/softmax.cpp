@@ -2,10 +2,10 @@
 // row, Brcb makes a block of it, and a source stride of 0 applies that block to the whole row.
 #include "kernel_operator.h"
 
-constexpr uint32_t LANES = 64;            // floats in a repeat
-constexpr uint32_t BLOCK = 8;             // floats in a 32-byte block
-constexpr uint32_t TILE_FLOATS = 8192;    // per buffer; two input and two output buffers
-constexpr uint32_t MAX_TILE_ROWS = 8;     // Brcb handles eight numbers at a time
+constexpr uint32_t LANES = 64;          // floats in a repeat
+constexpr uint32_t BLOCK = 8;           // floats in a 32-byte block
+constexpr uint32_t TILE_FLOATS = 8192;  // per buffer; two input and two output buffers
+constexpr uint32_t MAX_TILE_ROWS = 8;   // Brcb handles eight numbers at a time
 
 class KernelSoftmax {
 public:
@@ -37,7 +37,9 @@ public:
     }
 
 private:
-    __aicore__ inline AscendC::DataCopyExtParams Rows(uint32_t count) { return {static_cast<uint16_t>(count), static_cast<uint32_t>(columns * sizeof(float)), 0, 0, 0}; }
+    __aicore__ inline AscendC::DataCopyExtParams Rows(uint32_t count) {
+        return {static_cast<uint16_t>(count), static_cast<uint32_t>(columns * sizeof(float)), 0, 0, 0};
+    }
 
     __aicore__ inline void CopyIn(uint32_t row, uint32_t count) {
         AscendC::LocalTensor<float> x = inQueueX.AllocTensor<float>();
@@ -65,7 +67,8 @@ private:
     }
 
     // blockBuffer[r] = the maximum or the sum of row r, eight times. Repeats first, then what is left of them, until one number remains.
-    template <bool isMax> __aicore__ inline void RowValues(const AscendC::LocalTensor<float>& rows, uint32_t count) {
+    template <bool isMax>
+    __aicore__ inline void RowValues(const AscendC::LocalTensor<float>& rows, uint32_t count) {
         AscendC::LocalTensor<float> partial = partialBuffer.Get<float>(), values = valueBuffer.Get<float>();
         for (uint32_t r = 0; r < count; r++) {
             AscendC::LocalTensor<float> from = rows[r * width];
@@ -81,13 +84,18 @@ private:
         AscendC::Brcb(blockBuffer.Get<float>(), values, 1, {1, 8});
     }
 
-    template <bool isMax> __aicore__ inline void Reduce(const AscendC::LocalTensor<float>& to, const AscendC::LocalTensor<float>& from, uint32_t mask, uint32_t repeats) {
-        if constexpr (isMax) AscendC::WholeReduceMax(to, from, mask, repeats, 1, 1, 8, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
-        else AscendC::WholeReduceSum(to, from, mask, repeats, 1, 1, 8);
+    template <bool isMax>
+    __aicore__ inline void Reduce(const AscendC::LocalTensor<float>& to, const AscendC::LocalTensor<float>& from, uint32_t mask,
+                                  uint32_t repeats) {
+        if constexpr (isMax)
+            AscendC::WholeReduceMax(to, from, mask, repeats, 1, 1, 8, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+        else
+            AscendC::WholeReduceSum(to, from, mask, repeats, 1, 1, 8);
     }
 
     // y = x - value or x / value, row by row.
-    template <bool isSub> __aicore__ inline void Apply(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, uint32_t count) {
+    template <bool isSub>
+    __aicore__ inline void Apply(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, uint32_t count) {
         AscendC::LocalTensor<float> blocks = blockBuffer.Get<float>();
         const AscendC::BinaryRepeatParams sameBlock(1, 1, 0, 8, 8, 0);
         const uint32_t full = width / LANES, tail = width % LANES;
@@ -98,10 +106,13 @@ private:
     }
 
     template <bool isSub>
-    __aicore__ inline void One(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>& value, uint64_t mask, uint8_t repeats,
+    __aicore__ inline void One(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x,
+                               const AscendC::LocalTensor<float>& value, uint64_t mask, uint8_t repeats,
                                const AscendC::BinaryRepeatParams& strides) {
-        if constexpr (isSub) AscendC::Sub(y, x, value, mask, repeats, strides);
-        else AscendC::Div(y, x, value, mask, repeats, strides);
+        if constexpr (isSub)
+            AscendC::Sub(y, x, value, mask, repeats, strides);
+        else
+            AscendC::Div(y, x, value, mask, repeats, strides);
     }
 
     AscendC::TPipe pipe;

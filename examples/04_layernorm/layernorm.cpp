@@ -1,11 +1,12 @@
-// LayerNorm of every row of a float matrix of any size: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta. Row values (mean, variance)
-// never leave the vector unit: reductions give one number per row, Brcb makes a block of it, and a source stride of 0 applies it to the row.
+// LayerNorm of every row of a float matrix of any size: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta. Row values (mean,
+// variance) never leave the vector unit: reductions give one number per row, Brcb makes a block of it, and a source stride of 0 applies it
+// to the row.
 #include "kernel_operator.h"
 
-constexpr uint32_t LANES = 64;            // floats in a repeat
-constexpr uint32_t BLOCK = 8;             // floats in a 32-byte block
-constexpr uint32_t TILE_FLOATS = 6144;    // per buffer; two input and two output buffers and one for squares
-constexpr uint32_t MAX_TILE_ROWS = 8;     // Brcb handles eight numbers at a time
+constexpr uint32_t LANES = 64;          // floats in a repeat
+constexpr uint32_t BLOCK = 8;           // floats in a 32-byte block
+constexpr uint32_t TILE_FLOATS = 6144;  // per buffer; two input and two output buffers and one for squares
+constexpr uint32_t MAX_TILE_ROWS = 8;   // Brcb handles eight numbers at a time
 
 class KernelLayerNorm {
 public:
@@ -45,7 +46,9 @@ public:
     }
 
 private:
-    __aicore__ inline AscendC::DataCopyExtParams Rows(uint32_t count) { return {static_cast<uint16_t>(count), static_cast<uint32_t>(columns * sizeof(float)), 0, 0, 0}; }
+    __aicore__ inline AscendC::DataCopyExtParams Rows(uint32_t count) {
+        return {static_cast<uint16_t>(count), static_cast<uint32_t>(columns * sizeof(float)), 0, 0, 0};
+    }
 
     __aicore__ inline void CopyIn(uint32_t row, uint32_t count) {
         AscendC::LocalTensor<float> x = inQueueX.AllocTensor<float>();
@@ -110,7 +113,8 @@ private:
     }
 
     // y = x - value or x / value, row by row.
-    template <bool isSub> __aicore__ inline void Apply(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, uint32_t count) {
+    template <bool isSub>
+    __aicore__ inline void Apply(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, uint32_t count) {
         AscendC::LocalTensor<float> blocks = blockBuffer.Get<float>();
         const AscendC::BinaryRepeatParams sameBlock(1, 1, 0, 8, 8, 0);
         const uint32_t full = width / LANES, tail = width % LANES;
@@ -121,10 +125,13 @@ private:
     }
 
     template <bool isSub>
-    __aicore__ inline void One(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x, const AscendC::LocalTensor<float>& value, uint64_t mask, uint8_t repeats,
+    __aicore__ inline void One(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& x,
+                               const AscendC::LocalTensor<float>& value, uint64_t mask, uint8_t repeats,
                                const AscendC::BinaryRepeatParams& strides) {
-        if constexpr (isSub) AscendC::Sub(y, x, value, mask, repeats, strides);
-        else AscendC::Div(y, x, value, mask, repeats, strides);
+        if constexpr (isSub)
+            AscendC::Sub(y, x, value, mask, repeats, strides);
+        else
+            AscendC::Div(y, x, value, mask, repeats, strides);
     }
 
     AscendC::TPipe pipe;
@@ -137,7 +144,8 @@ private:
     float epsilon = 0;
 };
 
-extern "C" __global__ __aicore__ void layernorm(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR y, uint32_t rows, uint32_t columns, float epsilon) {
+extern "C" __global__ __aicore__ void layernorm(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR y, uint32_t rows, uint32_t columns,
+                                                float epsilon) {
     KernelLayerNorm op;
     op.Init(x, gamma, beta, y, rows, columns, epsilon);
     op.Process();

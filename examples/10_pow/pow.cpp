@@ -89,7 +89,8 @@ private:
     // high + low = ln |x| to about 30 bits: |x| = 2^k * m with m around 1, ln m = 2 atanh(s), s = (m - 1) / (m + 1).
     __aicore__ inline void Logarithm(const V& high, const V& low, const V& x) {
         V m = t[3], k = t[4], s = t[5], sLow = t[6], d = t[7], e = t[8], p = t[9], q = t[10];
-        LocalTensor<int32_t> mBits = m.ReinterpretCast<int32_t>(), kBits = k.ReinterpretCast<int32_t>(), whole = s.ReinterpretCast<int32_t>();
+        LocalTensor<int32_t> mBits = m.ReinterpretCast<int32_t>(), kBits = k.ReinterpretCast<int32_t>(),
+                             whole = s.ReinterpretCast<int32_t>();
         // Subnormal numbers get 24 more bits.
         Abs(m, x, TILE);
         CompareScalar(mask, m, 1.17549435e-38f, CMPMODE::GE, TILE);

@@ -1,4 +1,5 @@
-// What is known to be complete: vector clocks over (core, pipe), one entry a pipe of the own core and, after a sync between cores, of the others.
+// What is known to be complete: vector clocks over (core, pipe), one entry a pipe of the own core and, after a sync between cores, of the
+// others.
 #pragma once
 
 #include <algorithm>

@@ -124,8 +124,10 @@ private:
                 } else if (kind == kCache) {
                     if (cache.clean(line)) polling_.released(core.index, line);
                 } else if (in_.accesses[a].mode() & kWrite) {
-                    if (kind == kUncached) polling_.released(core.index, line);
-                    else cache.write(line);
+                    if (kind == kUncached)
+                        polling_.released(core.index, line);
+                    else
+                        cache.write(line);
                 } else if (kind == kUncached || cache.read(line)) {
                     polling_.acquired(core.index, line);
                 }
@@ -137,7 +139,8 @@ private:
         for (uint32_t b = 0; b < in_.buffer_count; ++b) {
             Buffer& buffer = in_.buffers[b];
             const auto at = std::find_if(spared_.begin(), spared_.end(), [&](uint64_t place) {
-                return (place & 0xff) == buffer.space && place >> 8 >= buffer.address && place >> 8 < uint64_t{buffer.address} + buffer.bytes;
+                return (place & 0xff) == buffer.space && place >> 8 >= buffer.address &&
+                       place >> 8 < uint64_t{buffer.address} + buffer.bytes;
             });
             buffer.used |= at != spared_.end();
         }
@@ -149,7 +152,8 @@ private:
             for (uint32_t b = 0; b < in_.buffer_count; ++b) {
                 Buffer& buffer = in_.buffers[b];
                 if (buffer.used || buffer.space != space) continue;
-                const auto at = std::upper_bound(runs.begin(), runs.end(), buffer.address, [](uint64_t x, const Run& r) { return x < r.end; });
+                const auto at =
+                    std::upper_bound(runs.begin(), runs.end(), buffer.address, [](uint64_t x, const Run& r) { return x < r.end; });
                 buffer.used = at != runs.end() && at->begin < uint64_t{buffer.address} + buffer.bytes;
             }
         }
@@ -165,11 +169,16 @@ private:
             if (kind == kCrossWait && !order_.cross_wait(core, instr) && !forced) break;
             if (cleans_ && !poll(core, instr, kind) && !forced) break;
             if (kind == kCrossWait) forced = false;
-            if (kind == kSetFlag) order_.set_flag(core, instr);
-            else if (kind == kWaitFlag) order_.wait_flag(core, instr);
-            else if (kind == kBarrier) order_.barrier(core, instr);
-            else if (kind == kCrossSet) order_.cross_set(core, instr);
-            else if (kind == kCache) clean_cache(core, instr);
+            if (kind == kSetFlag)
+                order_.set_flag(core, instr);
+            else if (kind == kWaitFlag)
+                order_.wait_flag(core, instr);
+            else if (kind == kBarrier)
+                order_.barrier(core, instr);
+            else if (kind == kCrossSet)
+                order_.cross_set(core, instr);
+            else if (kind == kCache)
+                clean_cache(core, instr);
             if (instr.accesses != 0 && kind != kCache) perform(core, instr, kind);
             core.next_access += instr.accesses;
         }
@@ -190,13 +199,17 @@ private:
         } else if (kind == kCache) {
             if (cache.clean(line)) release(line);
         } else if (in_.accesses[core.next_access].mode() & kWrite) {
-            if (kind == kUncached) release(line);
-            else cache.write(line);
+            if (kind == kUncached)
+                release(line);
+            else
+                cache.write(line);
         } else if (polling_.is_flag(line) && (kind == kUncached || cache.looks(line)) && !looks_again(core, line)) {
             bool more = false;
             const auto known = [&](uint32_t other, uint32_t epoch) { return order_.knows(core, other, epoch); };
-            if (const GlobalClock* told = polling_.acquire(line, core.index, known, more)) order_.hear(core, *told);
-            else if (more) return false;
+            if (const GlobalClock* told = polling_.acquire(line, core.index, known, more))
+                order_.hear(core, *told);
+            else if (more)
+                return false;
             cache.read(line);
         } else {
             cache.read(line);
@@ -208,7 +221,8 @@ private:
     bool looks_again(const Core& core, uint32_t line) const {
         uint64_t a = core.next_access + in_.instrs[core.next].accesses;
         for (uint64_t i = core.next + 1; i < core.end; a += in_.instrs[i++].accesses)
-            if (kind_of(in_.instrs[i]) != kCache) return in_.instrs[i].site == in_.instrs[core.next].site && line_at(in_.instrs[i], a) == line;
+            if (kind_of(in_.instrs[i]) != kCache)
+                return in_.instrs[i].site == in_.instrs[core.next].site && line_at(in_.instrs[i], a) == line;
         return false;
     }
 
@@ -221,7 +235,8 @@ private:
         gather(core.next_access, core.next_access + instr.accesses);
         for (const Touch& t : touches_) look(core, pipe, t);
         // The latest first: ordering it often orders the others too, and then they are not causes of their own.
-        std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) { return a.earlier.instr > b.earlier.instr; });
+        std::stable_sort(suspects_.begin(), suspects_.end(),
+                         [](const Suspect& a, const Suspect& b) { return a.earlier.instr > b.earlier.instr; });
         for (const Suspect& s : suspects_) judge(core, pipe, s);
         for (const Touch& t : touches_) leave(core, pipe, t);
     }
@@ -234,8 +249,10 @@ private:
             if (footprint == Footprints::kNone) continue;
             const auto same = [&](const Touch& t) { return t.footprint == footprint && space != kGm; };
             const auto found = std::find_if(touches_.begin(), touches_.end(), same);
-            if (found == touches_.end()) touches_.push_back({footprint, space, mode});
-            else found->mode |= mode;
+            if (found == touches_.end())
+                touches_.push_back({footprint, space, mode});
+            else
+                found->mode |= mode;
         }
     }
 
@@ -263,14 +280,16 @@ private:
             for (Record& r : cell.records) {
                 if (r.mode & kCached) {
                     if (scalar_gm && (mode & kRead) && r.core == core.index && r.stale_instr != Record::kFresh && uncleaned(r))
-                        causes_.add({kStaleRead, 0, order_.core_of(r.stale_instr), core.index, r.stale_instr, core.next}, footprints_, footprint, cells[i]);
+                        causes_.add({kStaleRead, 0, order_.core_of(r.stale_instr), core.index, r.stale_instr, core.next}, footprints_,
+                                    footprint, cells[i]);
                     continue;
                 }
                 const bool writes = mode & kWrite, wrote = r.mode & kWrite;
                 if (flag && r.pipe == kS && r.core != core.index) continue;
                 if (!(writes || wrote) || (space == kGm && mode == kUpdate && (r.mode & kUpdate) == kUpdate)) continue;
                 if (wrote && space == kGm && r.pipe == kS && uncleaned(r) && (pipe != kS || r.core != core.index)) {
-                    causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint, cells[i]);
+                    causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint,
+                                cells[i]);
                     r.mode |= kClean;
                     if (order_.compiler_orders(r, core, pipe)) order_.order_now(core, r.pipe, pipe);
                     continue;
@@ -280,8 +299,10 @@ private:
                     continue;
                 }
                 if (space == kL0c && order_.unit_flag_orders(r, core, pipe)) continue;
-                if (order_.compiler_orders(r, core, pipe)) order_.order_now(core, r.pipe, pipe);
-                else suspects_.push_back({r, footprint, cells[i], wrote ? ((mode & kRead) ? 0u : 2u) : 1u});
+                if (order_.compiler_orders(r, core, pipe))
+                    order_.order_now(core, r.pipe, pipe);
+                else
+                    suspects_.push_back({r, footprint, cells[i], wrote ? ((mode & kRead) ? 0u : 2u) : 1u});
             }
         }
         if (scalar_gm && (mode & kWrite)) look_at_line(core, footprint);
@@ -297,7 +318,8 @@ private:
         for (uint32_t n = footprints_.cell_count(line), i = 0; i < n; ++i)
             for (Record& r : shadow_.at(core.index, kGm, cells[i]).records)
                 if ((r.mode & kCached) && (r.mode & kWrite) && r.core != core.index && (uncleaned(r) || !order_.ordered(r, core, kS)))
-                    causes_.add({kSharedLine, 2, r.core, core.index, r.instr, core.next}, footprints_, footprint, footprints_.cells(footprint)[0]);
+                    causes_.add({kSharedLine, 2, r.core, core.index, r.instr, core.next}, footprints_, footprint,
+                                footprints_.cells(footprint)[0]);
     }
 
     void judge(Core& core, uint32_t pipe, const Suspect& s) {
@@ -318,7 +340,8 @@ private:
             insert(core, pipe, cell.records, me);
             if (space == kGm && (me.mode & kWrite))
                 for (Record& r : cell.records)
-                    if ((r.mode & kCached) && !(pipe == kS && r.core == core.index) && r.stale_instr == Record::kFresh) r.stale_instr = core.next;
+                    if ((r.mode & kCached) && !(pipe == kS && r.core == core.index) && r.stale_instr == Record::kFresh)
+                        r.stale_instr = core.next;
         }
         if (space == kGm && cached_) leave_line(core, footprint, me);
     }
@@ -329,7 +352,8 @@ private:
         const uint32_t* cells = footprints_.cells(line);
         for (uint32_t n = footprints_.cell_count(line), i = 0; i < n; ++i) {
             auto& records = shadow_.at(core.index, kGm, cells[i]).records;
-            auto mine = std::find_if(records.begin(), records.end(), [&](const Record& r) { return (r.mode & kCached) && r.core == core.index; });
+            auto mine =
+                std::find_if(records.begin(), records.end(), [&](const Record& r) { return (r.mode & kCached) && r.core == core.index; });
             if (mine == records.end()) {
                 records.push_back(me);
             } else if (!uncleaned(*mine)) {
@@ -374,7 +398,8 @@ private:
     void find_dirty_lines() {
         shadow_.each_gm_cell([&](const std::vector<Record>& records) {
             for (const Record& r : records)
-                if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && uncleaned(r)) causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
+                if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && uncleaned(r))
+                    causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
         });
     }
 
@@ -388,7 +413,7 @@ private:
     std::vector<uint32_t> footprint_of_, line_of_;
     Polling polling_;
     std::vector<Polling::Cache> caches_ = std::vector<Polling::Cache>(in_.core_count);
-    bool cleans_ = false;  // the run has instructions that pass or clean the data cache
+    bool cleans_ = false;                  // the run has instructions that pass or clean the data cache
     std::unordered_set<uint64_t> spared_;  // address << 8 | space
     std::vector<Suspect> suspects_;
     std::vector<Touch> touches_;  // of the instruction at work

@@ -11,7 +11,9 @@
 
 namespace toprope_check {
 
-struct Run { uint64_t begin, end; };
+struct Run {
+    uint64_t begin, end;
+};
 
 inline uint64_t mixed(uint64_t x) {  // splitmix64
     x += 0x9e3779b97f4a7c15ull;
@@ -51,8 +53,10 @@ public:
         if (inner.row_bytes() == 0) return;
         for (uint64_t r = 0; r < inner.rows(); ++r) {
             const uint64_t begin = inner.address() + static_cast<uint64_t>(static_cast<int64_t>(r) * inner.stride());
-            if (!runs.empty() && runs.back().end == begin) runs.back().end += inner.row_bytes();
-            else runs.push_back({begin, begin + inner.row_bytes()});
+            if (!runs.empty() && runs.back().end == begin)
+                runs.back().end += inner.row_bytes();
+            else
+                runs.push_back({begin, begin + inner.row_bytes()});
         }
         for (uint32_t level = 1; level < shape.count; ++level) {
             const Access& outer = rows_[shape.first + level];
@@ -106,18 +110,30 @@ public:
 
 private:
     static constexpr size_t kRecent = 1 << 14;
-    struct Shape { uint32_t first, count; };
-    struct Recent { uint64_t key = 0; uint32_t number = kNone; };
-    struct Cuts { std::vector<uint64_t> begin; std::vector<uint32_t> cell; };  // begin has one entry more
-    struct Edge { uint64_t at, delta; };
+    struct Shape {
+        uint32_t first, count;
+    };
+    struct Recent {
+        uint64_t key = 0;
+        uint32_t number = kNone;
+    };
+    struct Cuts {
+        std::vector<uint64_t> begin;
+        std::vector<uint32_t> cell;
+    };  // begin has one entry more
+    struct Edge {
+        uint64_t at, delta;
+    };
 
     static void merge(std::vector<Run>& runs) {
         if (!std::is_sorted(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; }))
             std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
         size_t kept = 0;
         for (size_t i = 1; i < runs.size(); ++i) {
-            if (runs[i].begin <= runs[kept].end) runs[kept].end = std::max(runs[kept].end, runs[i].end);
-            else runs[++kept] = runs[i];
+            if (runs[i].begin <= runs[kept].end)
+                runs[kept].end = std::max(runs[kept].end, runs[i].end);
+            else
+                runs[++kept] = runs[i];
         }
         if (!runs.empty()) runs.resize(kept + 1);
     }

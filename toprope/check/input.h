@@ -8,8 +8,24 @@ namespace toprope_check {
 inline constexpr uint32_t kSpaces = 8, kPipes = 8, kEventIds = 8;
 enum Space : uint32_t { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
 enum Pipe : uint32_t { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll };
-enum Kind : uint8_t { kCompute, kCopy, kScalar, kSetFlag, kWaitFlag, kBarrier, kAlloc, kFree, kEnque, kDeque, kCrossSet, kCrossWait, kCache, kMark, kState,
-                       kUncached /* scalar access to GM past the data cache */ };
+enum Kind : uint8_t {
+    kCompute,
+    kCopy,
+    kScalar,
+    kSetFlag,
+    kWaitFlag,
+    kBarrier,
+    kAlloc,
+    kFree,
+    kEnque,
+    kDeque,
+    kCrossSet,
+    kCrossWait,
+    kCache,
+    kMark,
+    kState,
+    kUncached /* scalar access to GM past the data cache */
+};
 enum CoreType : uint8_t { kAiv, kAic, kCoupled };
 
 struct Instr {
@@ -30,11 +46,19 @@ struct Access {
     int64_t stride() const { return static_cast<int64_t>(high) >> 24; }
 };
 
-struct CoreSpec { uint16_t block; uint8_t sub, type; };
+struct CoreSpec {
+    uint16_t block;
+    uint8_t sub, type;
+};
 // poisoned: nothing had been written to it before the launch. touched: set by the replay when any instruction reads or writes it.
-struct GmRow { uint64_t address, bytes; uint32_t poisoned, touched; };
+struct GmRow {
+    uint64_t address, bytes;
+    uint32_t poisoned, touched;
+};
 
-struct Buffer { uint32_t space, address, bytes, used; };  // used: set by the replay when any instruction touches it
+struct Buffer {
+    uint32_t space, address, bytes, used;
+};  // used: set by the replay when any instruction touches it
 
 struct Input {
     const Instr* instrs;
@@ -43,15 +67,25 @@ struct Input {
     const uint64_t* access_begin;  // core_count + 1
     const CoreSpec* cores;
     const uint8_t* op_kinds;
-    GmRow* gm;                     // sorted by address
+    GmRow* gm;  // sorted by address
     Buffer* buffers;
     uint32_t core_count, op_count, gm_count, buffer_count;
-    uint32_t sync_auto;            // the compiler inserts the barriers it promises to insert
+    uint32_t sync_auto;  // the compiler inserts the barriers it promises to insert
 };
 
 enum Code : uint32_t {
-    kRace, kUninitialised, kMissingClean, kStaleRead, kSharedLine, kDirtyAtEnd, kFlagNeverWaited, kEventIdCollision, kBarrierUse,
-    kCrossOverflow, kCrossNeverWaited, kFlagOnePipe
+    kRace,
+    kUninitialised,
+    kMissingClean,
+    kStaleRead,
+    kSharedLine,
+    kDirtyAtEnd,
+    kFlagNeverWaited,
+    kEventIdCollision,
+    kBarrierUse,
+    kCrossOverflow,
+    kCrossNeverWaited,
+    kFlagOnePipe
 };
 
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.
@@ -59,10 +93,10 @@ struct Cause {
     uint32_t code, hazard;  // hazard: 0 read after write, 1 write after read, 2 write after write
     uint32_t core_a, core_b;
     uint64_t instr_a, instr_b;
-    uint64_t begin, end;    // bytes
+    uint64_t begin, end;  // bytes
     uint64_t count, detail;
     uint32_t space, padding;
-    uint64_t cores[4];      // which of the first 256 cores showed it
+    uint64_t cores[4];  // which of the first 256 cores showed it
 };
 
 }  // namespace toprope_check

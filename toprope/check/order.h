@@ -41,7 +41,9 @@ public:
 
     // With the unit flag on both sides the cube and the fixpipe hand L0C over to each other piece by piece, without an event.
     bool unit_flag_orders(const Record& r, const Core& core, uint32_t pipe) const {
-        const auto on = [&](uint64_t instr, uint32_t p) { return (p == kM && (in_.instrs[instr].arg >> 10 & 1)) || (p == kFix && (in_.instrs[instr].arg >> 9 & 1)); };
+        const auto on = [&](uint64_t instr, uint32_t p) {
+            return (p == kM && (in_.instrs[instr].arg >> 10 & 1)) || (p == kFix && (in_.instrs[instr].arg >> 9 & 1));
+        };
         return r.core == core.index && r.pipe != pipe && on(r.instr, r.pipe) && on(core.next, pipe);
     }
 
@@ -213,7 +215,9 @@ public:
     }
 
     // What one pipe of a core knows, for another core to hear.
-    std::shared_ptr<GlobalClock> told_by(const Core& core, uint32_t pipe) const { return std::make_shared<GlobalClock>(global_view(core, pipe)); }
+    std::shared_ptr<GlobalClock> told_by(const Core& core, uint32_t pipe) const {
+        return std::make_shared<GlobalClock>(global_view(core, pipe));
+    }
 
     // Does the core know that another one's scalar pipe is past its instruction number `epoch`?
     bool knows(const Core& core, uint32_t other, uint32_t epoch) const {
@@ -226,7 +230,8 @@ public:
         for (auto& by_target : core.flag)
             for (auto& by_id : by_target)
                 for (Flag& flag : by_id)
-                    if (flag.set) causes_.add({kFlagNeverWaited, 0, core.index, core.index, flag.instr, flag.instr, 0, 0, 0, flag.by_queue});
+                    if (flag.set)
+                        causes_.add({kFlagNeverWaited, 0, core.index, core.index, flag.instr, flag.instr, 0, 0, 0, flag.by_queue});
         for (uint32_t id = 0; id < kHardFlags; ++id)
             for (const Told& told : core.cross[id].released)
                 causes_.add({kCrossNeverWaited, 0, core_of(told.instr), core.index, told.instr, told.instr, 0, 0, 0, id});

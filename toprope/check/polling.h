@@ -56,13 +56,15 @@ public:
     }
 
     // The first release that the reader does not know of. `more`: the run has one, but the replay has not come to it yet.
-    template <typename Knows> const GlobalClock* acquire(uint32_t line, uint32_t reader, Knows knows, bool& more) const {
+    template <typename Knows>
+    const GlobalClock* acquire(uint32_t line, uint32_t reader, Knows knows, bool& more) const {
         const Line& of = lines_.at(line);
         for (const Release& r : of.told)
             if (r.core != reader && !knows(r.core, r.epoch)) return r.known.get();
         size_t total = 0;
         for (const auto& [core, times] : of.releases) total += core != reader ? times : 0;
-        more = static_cast<size_t>(std::count_if(of.told.begin(), of.told.end(), [&](const Release& r) { return r.core != reader; })) < total;
+        more =
+            static_cast<size_t>(std::count_if(of.told.begin(), of.told.end(), [&](const Release& r) { return r.core != reader; })) < total;
         return nullptr;
     }
 

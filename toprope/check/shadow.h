@@ -35,7 +35,9 @@ public:
             local_[s].resize(size_t{width_[s]} * in.core_count);
         }
     }
-    Cell& at(uint32_t core, uint32_t space, uint32_t cell) { return space == kGm ? gm_[cell] : local_[space][size_t{core} * width_[space] + cell]; }
+    Cell& at(uint32_t core, uint32_t space, uint32_t cell) {
+        return space == kGm ? gm_[cell] : local_[space][size_t{core} * width_[space] + cell];
+    }
 
     // Does a GM cell lie in memory that nothing had written before the launch?
     bool poisoned(const Footprints& footprints, uint32_t footprint, uint32_t cell) const {
@@ -47,7 +49,8 @@ public:
             if (at >= in_->gm[i].address && at < in_->gm[i].address + in_->gm[i].bytes) return in_->gm[i].poisoned != 0;
         return false;
     }
-    template <typename F> void each_gm_cell(F f) const {
+    template <typename F>
+    void each_gm_cell(F f) const {
         for (const Cell& cell : gm_) f(cell.records);
     }
 

@@ -13,39 +13,39 @@ namespace {
 // total(x*x) in a fixed order; `width` is a multiple of sixteen.
 template <class T>
 float squares(const T* x, std::int64_t width) {
-  Floats sum = {};
-  for (std::int64_t i = 0; i < width; i += kLanes) {
-    const Floats v = load(x + i);
-    sum += v * v;
-  }
-  return total(sum);
+    Floats sum = {};
+    for (std::int64_t i = 0; i < width; i += kLanes) {
+        const Floats v = load(x + i);
+        sum += v * v;
+    }
+    return total(sum);
 }
 
 // residual += x (when there is a residual), out = residual / rms(residual) * weight.
 template <class T>
 void rms_norm(const T* x, T* residual, const T* weight, T* out, std::int64_t rows, std::int64_t width, float epsilon) {
 #pragma omp parallel for schedule(static) if (rows > 16)
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* from = x + r * width;
-    if (residual) {
-      T* sum = residual + r * width;
-      for (std::int64_t i = 0; i < width; i += kLanes) store(sum + i, load(sum + i) + load(from + i));
-      from = sum;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const T* from = x + r * width;
+        if (residual) {
+            T* sum = residual + r * width;
+            for (std::int64_t i = 0; i < width; i += kLanes) store(sum + i, load(sum + i) + load(from + i));
+            from = sum;
+        }
+        const float scale = 1.0f / __builtin_sqrtf(squares(from, width) / static_cast<float>(width) + epsilon);
+        for (std::int64_t i = 0; i < width; i += kLanes) store(out + r * width + i, load(from + i) * scale * load(weight + i));
     }
-    const float scale = 1.0f / __builtin_sqrtf(squares(from, width) / static_cast<float>(width) + epsilon);
-    for (std::int64_t i = 0; i < width; i += kLanes) store(out + r * width + i, load(from + i) * scale * load(weight + i));
-  }
 }
 
 // out = silu(gate) * up, where a row of `x` is the gate values followed by the up values.
 template <class T>
 void gated(const T* x, T* out, std::int64_t rows, std::int64_t width) {
 #pragma omp parallel for schedule(static) if (rows > 4)
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t i = 0; i < width; i += kLanes) {
-      const Floats gate = load(x + 2 * r * width + i), up = load(x + (2 * r + 1) * width + i);
-      store(out + r * width + i, gate / (1.0f + exponential(-gate)) * up);
-    }
+    for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < width; i += kLanes) {
+            const Floats gate = load(x + 2 * r * width + i), up = load(x + (2 * r + 1) * width + i);
+            store(out + r * width + i, gate / (1.0f + exponential(-gate)) * up);
+        }
 }
 
 constexpr int kPanel = 2 * kLanes;  // outputs that are computed together
@@ -54,73 +54,76 @@ constexpr int kTile = 12;           // rows that are computed together: 24 of 32
 template <int R, class T, class Out>
 void multiply_tile(const float* x, const T* panel, const T* next, const T* bias, Out* out, std::int64_t inner, std::int64_t outer,
                    std::int64_t columns) {
-  Floats sum[R][2] = {};
-  for (std::int64_t k = 0; k < inner; ++k) {
-    const Floats a = load(panel + k * kPanel), b = load(panel + k * kPanel + kLanes);
-    __builtin_prefetch(next + k * kPanel, 0, 2);
-    __builtin_prefetch(next + k * kPanel + kPanel - 1, 0, 2);
+    Floats sum[R][2] = {};
+    for (std::int64_t k = 0; k < inner; ++k) {
+        const Floats a = load(panel + k * kPanel), b = load(panel + k * kPanel + kLanes);
+        __builtin_prefetch(next + k * kPanel, 0, 2);
+        __builtin_prefetch(next + k * kPanel + kPanel - 1, 0, 2);
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) {
-      sum[r][0] += a * x[r * inner + k];
-      sum[r][1] += b * x[r * inner + k];
+        for (int r = 0; r < R; ++r) {
+            sum[r][0] += a * x[r * inner + k];
+            sum[r][1] += b * x[r * inner + k];
+        }
     }
-  }
-  for (int r = 0; r < R; ++r) {
-    float row[kPanel];
-    store(row, sum[r][0]);
-    store(row + kLanes, sum[r][1]);
-    for (std::int64_t c = 0; c < columns; ++c) store(out + r * outer + c, bias ? row[c] + to_float(bias[c]) : row[c]);
-  }
+    for (int r = 0; r < R; ++r) {
+        float row[kPanel];
+        store(row, sum[r][0]);
+        store(row + kLanes, sum[r][1]);
+        for (std::int64_t c = 0; c < columns; ++c) store(out + r * outer + c, bias ? row[c] + to_float(bias[c]) : row[c]);
+    }
 }
 
 // out[rows][outer] = x[rows][inner] * weight^T + bias. The weight is packed in panels [outer / 32][inner][32].
 template <class T, class Out>
-void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64_t rows, std::int64_t inner,
-            std::int64_t outer) {
-  using Tile = void (*)(const float*, const T*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
-  static constexpr Tile tiles[kTile + 1] = {
-      nullptr,                    multiply_tile<1, T, Out>,   multiply_tile<2, T, Out>,  multiply_tile<3, T, Out>,
-      multiply_tile<4, T, Out>,   multiply_tile<5, T, Out>,   multiply_tile<6, T, Out>,  multiply_tile<7, T, Out>,
-      multiply_tile<8, T, Out>,   multiply_tile<9, T, Out>,   multiply_tile<10, T, Out>, multiply_tile<11, T, Out>,
-      multiply_tile<kTile, T, Out>};
-  const std::int64_t count = (outer + kPanel - 1) / kPanel;
+void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64_t rows, std::int64_t inner, std::int64_t outer) {
+    using Tile = void (*)(const float*, const T*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
+    static constexpr Tile tiles[kTile + 1] = {nullptr,
+                                              multiply_tile<1, T, Out>,
+                                              multiply_tile<2, T, Out>,
+                                              multiply_tile<3, T, Out>,
+                                              multiply_tile<4, T, Out>,
+                                              multiply_tile<5, T, Out>,
+                                              multiply_tile<6, T, Out>,
+                                              multiply_tile<7, T, Out>,
+                                              multiply_tile<8, T, Out>,
+                                              multiply_tile<9, T, Out>,
+                                              multiply_tile<10, T, Out>,
+                                              multiply_tile<11, T, Out>,
+                                              multiply_tile<kTile, T, Out>};
+    const std::int64_t count = (outer + kPanel - 1) / kPanel;
 #pragma omp parallel for schedule(dynamic, 4)
-  for (std::int64_t p = 0; p < count; ++p) {
-    const std::int64_t first = p * kPanel, columns = std::min<std::int64_t>(kPanel, outer - first);
-    const T* panel = panels + p * inner * kPanel;
-    const T* next = p + 1 < count ? panel + inner * kPanel : panel;  // fetched while the last rows are computed
-    for (std::int64_t r = 0; r < rows; r += kTile)
-      tiles[std::min<std::int64_t>(kTile, rows - r)](x + r * inner, panel, r + kTile < rows ? panel : next,
-                                                     bias ? bias + first : nullptr, out + r * outer + first, inner,
-                                                     outer, columns);
-  }
+    for (std::int64_t p = 0; p < count; ++p) {
+        const std::int64_t first = p * kPanel, columns = std::min<std::int64_t>(kPanel, outer - first);
+        const T* panel = panels + p * inner * kPanel;
+        const T* next = p + 1 < count ? panel + inner * kPanel : panel;  // fetched while the last rows are computed
+        for (std::int64_t r = 0; r < rows; r += kTile)
+            tiles[std::min<std::int64_t>(kTile, rows - r)](x + r * inner, panel, r + kTile < rows ? panel : next,
+                                                           bias ? bias + first : nullptr, out + r * outer + first, inner, outer, columns);
+    }
 }
 
 // Widened once, since each value is used for all outputs. The buffer stays with the thread for the next call.
 const float* as_floats(const float* x, std::int64_t) { return x; }
 const float* as_floats(const Bf16* x, std::int64_t count) {
-  static thread_local std::vector<float> wide;
-  if (static_cast<std::int64_t>(wide.size()) < count) wide.resize(count);
-  for (std::int64_t i = 0; i < count; ++i) wide[i] = to_float(x[i]);
-  return wide.data();
+    static thread_local std::vector<float> wide;
+    if (static_cast<std::int64_t>(wide.size()) < count) wide.resize(count);
+    for (std::int64_t i = 0; i < count; ++i) wide[i] = to_float(x[i]);
+    return wide.data();
 }
 
 }  // namespace
 
-#define TOPROPE_EXPORT(suffix, T)                                                                                    \
-  void rms_norm_##suffix(const T* x, T* residual, const T* weight, T* out, std::int64_t rows, std::int64_t width,   \
-                         float epsilon) {                                                                           \
-    rms_norm(x, residual, weight, out, rows, width, epsilon);                                                       \
-  }                                                                                                                 \
-  void gated_##suffix(const T* x, T* out, std::int64_t rows, std::int64_t width) { gated(x, out, rows, width); }    \
-  void linear_##suffix(const T* x, const T* panels, const T* bias, T* out, std::int64_t rows, std::int64_t inner,   \
-                       std::int64_t outer) {                                                                        \
-    linear(as_floats(x, rows * inner), panels, bias, out, rows, inner, outer);                                      \
-  }                                                                                                                 \
-  void logits_##suffix(const T* x, const T* panels, float* out, std::int64_t rows, std::int64_t inner,              \
-                       std::int64_t outer) {                                                                        \
-    linear<T, float>(as_floats(x, rows * inner), panels, nullptr, out, rows, inner, outer);                         \
-  }
+#define TOPROPE_EXPORT(suffix, T)                                                                                                         \
+    void rms_norm_##suffix(const T* x, T* residual, const T* weight, T* out, std::int64_t rows, std::int64_t width, float epsilon) {      \
+        rms_norm(x, residual, weight, out, rows, width, epsilon);                                                                         \
+    }                                                                                                                                     \
+    void gated_##suffix(const T* x, T* out, std::int64_t rows, std::int64_t width) { gated(x, out, rows, width); }                        \
+    void linear_##suffix(const T* x, const T* panels, const T* bias, T* out, std::int64_t rows, std::int64_t inner, std::int64_t outer) { \
+        linear(as_floats(x, rows * inner), panels, bias, out, rows, inner, outer);                                                        \
+    }                                                                                                                                     \
+    void logits_##suffix(const T* x, const T* panels, float* out, std::int64_t rows, std::int64_t inner, std::int64_t outer) {            \
+        linear<T, float>(as_floats(x, rows * inner), panels, nullptr, out, rows, inner, outer);                                           \
+    }
 
 extern "C" {
 TOPROPE_EXPORT(f32, float)

@@ -55,7 +55,8 @@ void tile_max_half(const float* x, float* out, uint32_t rows, uint32_t columns, 
 }
 
 // c (+)= a x b for row-major matrices, block by block as Mmad computes it: 16 x 16 blocks of c, k in order.
-extern "C" void tile_matmul(float* c, const float* a, const float* b, uint32_t m, uint32_t k, uint32_t n, uint32_t accumulate, float* left, float* right) {
+extern "C" void tile_matmul(float* c, const float* a, const float* b, uint32_t m, uint32_t k, uint32_t n, uint32_t accumulate, float* left,
+                            float* right) {
     constexpr uint32_t k0 = 16;
     const uint32_t mf = ceil_div(m, 16), kf = ceil_div(k, k0), nf = ceil_div(n, 16);
     const size_t panel = size_t{kf} * 16 * k0;
@@ -63,9 +64,12 @@ extern "C" void tile_matmul(float* c, const float* a, const float* b, uint32_t m
     std::memset(right, 0, nf * panel * sizeof(float));
     for (uint32_t i = 0; i < m; ++i)
         for (uint32_t f = 0; f < kf; ++f)
-            std::memcpy(left + (i / 16) * panel + (size_t{f} * 16 + i % 16) * k0, a + size_t{i} * k + f * k0, (k - f * k0 < k0 ? k - f * k0 : k0) * sizeof(float));
+            std::memcpy(left + (i / 16) * panel + (size_t{f} * 16 + i % 16) * k0, a + size_t{i} * k + f * k0,
+                        (k - f * k0 < k0 ? k - f * k0 : k0) * sizeof(float));
     for (uint32_t r = 0; r < k; ++r)
-        for (uint32_t j = 0; j < nf; ++j) std::memcpy(right + j * panel + size_t{r} * 16, b + size_t{r} * n + j * 16, (n - j * 16 < 16 ? n - j * 16 : 16) * sizeof(float));
+        for (uint32_t j = 0; j < nf; ++j)
+            std::memcpy(right + j * panel + size_t{r} * 16, b + size_t{r} * n + j * 16,
+                        (n - j * 16 < 16 ? n - j * 16 : 16) * sizeof(float));
     for (uint32_t j = 0; j < nf; ++j)
         for (uint32_t i = 0; i < mf; ++i) {
             float block[256] = {};

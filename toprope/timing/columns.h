@@ -26,33 +26,47 @@ static_assert(sizeof(Instr) == 16 && sizeof(Access) == 16);
 enum Space : unsigned { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
 enum Pipe : unsigned { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll, kPipes };
 enum Kind : unsigned {
-    kCompute, kCopy, kScalar, kSetFlag, kWaitFlag, kBarrier, kAlloc, kFree, kEnque, kDeque, kCrossSet, kCrossWait, kCache, kMark, kState
+    kCompute,
+    kCopy,
+    kScalar,
+    kSetFlag,
+    kWaitFlag,
+    kBarrier,
+    kAlloc,
+    kFree,
+    kEnque,
+    kDeque,
+    kCrossSet,
+    kCrossWait,
+    kCache,
+    kMark,
+    kState
 };
 inline constexpr unsigned kRead = 1, kWrite = 2;
 
 // One operation of the trace, priced: all numbers are cycles or bytes per cycle of the core clock.
 struct OpCost {
-    double issue;        // time of the scalar unit to send one
-    double interval;     // least distance between two starts on the pipe; 0 = the instruction's own duration
-    double latency;      // GM copies: from the start to the first byte on an L2 hit
-    double rate;         // copies: bytes per cycle of one core
-    double row;          // GM copies: least time of a row that is shorter than 128 bytes or does not start on them
-    double cold;        // added when the pipe stood idle before it (cube)
-    double cold_rate;    // copies to GM: bytes per cycle of one core into lines that are not in L2
+    double issue;      // time of the scalar unit to send one
+    double interval;   // least distance between two starts on the pipe; 0 = the instruction's own duration
+    double latency;    // GM copies: from the start to the first byte on an L2 hit
+    double rate;       // copies: bytes per cycle of one core
+    double row;        // GM copies: least time of a row that is shorter than 128 bytes or does not start on them
+    double cold;       // added when the pipe stood idle before it (cube)
+    double cold_rate;  // copies to GM: bytes per cycle of one core into lines that are not in L2
     uint32_t kind;
-    uint32_t serial;     // GM copies: 1 = begins only when the copy before it has ended
-    uint32_t unit_bit;   // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
+    uint32_t serial;    // GM copies: 1 = begins only when the copy before it has ended
+    uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
     uint32_t pad;
 };
 
 // The numbers of a chip that the schedule itself needs.
 struct Chip {
     double hbm_rate, hbm_write_weight, l2_read_rate, l2_write_rate, l2_bytes;
-    double miss_latency;          // added to a GM copy's latency when any of its lines is not in L2
-    double unaligned_weight;      // memory-side cost of rows that do not start on a sector
-    double part_line_weight;      // L2 cost of reading less than a line
-    double same_address_weight;   // L2 cost of a range that another core is transferring now
-    double atomic_weight;         // L2 cost of read-modify-write
+    double miss_latency;         // added to a GM copy's latency when any of its lines is not in L2
+    double unaligned_weight;     // memory-side cost of rows that do not start on a sector
+    double part_line_weight;     // L2 cost of reading less than a line
+    double same_address_weight;  // L2 cost of a range that another core is transferring now
+    double atomic_weight;        // L2 cost of read-modify-write
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
     uint32_t slots, warm, ratio, mixed;
     uint64_t gm_begin, gm_end;
@@ -72,4 +86,3 @@ struct Traffic {
 };
 
 }  // namespace timing
-

@@ -59,7 +59,8 @@ inline float bank_cycles(const Access* accesses, unsigned count, uint64_t repeat
         unsigned worst = 1;
         for (unsigned k = 0; k < n; ++k)
             for (uint64_t b = 0; b < operands[k].blocks; ++b) {
-                const auto block = static_cast<uint64_t>(operands[k].start + static_cast<int64_t>(r) * operands[k].repeat_stride + static_cast<int64_t>(b) * operands[k].block_stride);
+                const auto block = static_cast<uint64_t>(operands[k].start + static_cast<int64_t>(r) * operands[k].repeat_stride +
+                                                         static_cast<int64_t>(b) * operands[k].block_stride);
                 const unsigned cycles = ++hits[operands[k].write][block % banks.groups];
                 worst = std::max(worst, operands[k].write ? cycles : (cycles + banks.reads_per_group - 1) / banks.reads_per_group);
             }
@@ -88,7 +89,8 @@ extern "C" void toprope_measure(const timing::Instr* instrs, uint64_t count, con
         const timing::Instr& instr = instrs[i];
         bank_cycles[i] = 1;
         bytes[i] = 0;
-        if (kind_of_op[instr.op] == timing::kCompute && instr.pipe == timing::kV) bank_cycles[i] = timing::bank_cycles(accesses, instr.accesses, instr.work, banks);
+        if (kind_of_op[instr.op] == timing::kCompute && instr.pipe == timing::kV)
+            bank_cycles[i] = timing::bank_cycles(accesses, instr.accesses, instr.work, banks);
         if (kind_of_op[instr.op] == timing::kCopy) bytes[i] = timing::bytes_moved(accesses, instr.accesses);
         accesses += instr.accesses;
     }

@@ -154,7 +154,8 @@ private:
 
 class Memory {
 public:
-    Memory(const Chip& chip, uint32_t cores) : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0) {}
+    Memory(const Chip& chip, uint32_t cores)
+        : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0) {}
 
     // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
     double begin(Transfer& t, const Access* accesses, unsigned count, bool bypass, double latency) {
@@ -191,7 +192,8 @@ public:
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
         const double rows = share * t.row_cycles;
         const double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows), 1);
-        double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate) : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
+        double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
+                                : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
         if (t.demand.evicted > 0) {
             // Written back behind the transfer's back, unless so much is waiting that L2 has no room.
@@ -235,7 +237,8 @@ private:
         const int64_t outer_stride = access->more() ? access[1].stride() : 0;
         if (t.demand.bytes == 0) t.demand.first = access->address() / kLineBytes;
         for (uint64_t o = 0; o < outer; ++o)
-            for (uint64_t r = 0; r < access->rows(); ++r) row(t, access->address() + o * outer_stride + r * access->stride(), access->row_bytes(), bypass);
+            for (uint64_t r = 0; r < access->rows(); ++r)
+                row(t, access->address() + o * outer_stride + r * access->stride(), access->row_bytes(), bypass);
     }
     void row(Transfer& t, uint64_t address, uint64_t bytes, bool bypass) {
         Demand one;
@@ -256,7 +259,7 @@ private:
     const Chip& chip_;
     L2 l2_;
     Server hbm_, l2_read_, l2_write_;
-    std::vector<Server> ports_;      // one port a core for both directions
+    std::vector<Server> ports_;  // one port a core for both directions
     std::vector<double> asked_;  // bytes of misses that each core has asked for and not all received
     double in_flight_ = 0;       // of all cores, each at most what one latency at its rate holds
     Uses uses_;

@@ -12,10 +12,21 @@ namespace {
 
 class Schedule {
 public:
-    Schedule(const Chip& chip, const OpCost* ops, const Instr* instrs, const Access* accesses, const float* cycles, const uint64_t* core_begin,
-             const Core* cores, uint32_t core_count, double* start, double* end, uint8_t* stall, int32_t* blocker, Memory& memory)
-        : chip_(chip), ops_(ops), instrs_(instrs), accesses_(accesses), cycles_(cycles), cores_(cores), start_(start), end_(end), stall_(stall),
-          blocker_(blocker), memory_(memory), states_(core_count) {
+    Schedule(const Chip& chip, const OpCost* ops, const Instr* instrs, const Access* accesses, const float* cycles,
+             const uint64_t* core_begin, const Core* cores, uint32_t core_count, double* start, double* end, uint8_t* stall,
+             int32_t* blocker, Memory& memory)
+        : chip_(chip),
+          ops_(ops),
+          instrs_(instrs),
+          accesses_(accesses),
+          cycles_(cycles),
+          cores_(cores),
+          start_(start),
+          end_(end),
+          stall_(stall),
+          blocker_(blocker),
+          memory_(memory),
+          states_(core_count) {
         const uint64_t count = core_begin[core_count];
         access_at_.resize(count + 1);
         uint64_t at = 0;
@@ -96,8 +107,10 @@ private:
         while (!work_.empty()) {
             const auto [core, agent] = work_.back();
             work_.pop_back();
-            if (agent == kS) advance_scalar(core);
-            else advance_pipe(core, static_cast<unsigned>(agent));
+            if (agent == kS)
+                advance_scalar(core);
+            else
+                advance_pipe(core, static_cast<unsigned>(agent));
             finish_if_done(core);
         }
     }
@@ -368,8 +381,10 @@ private:
             if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }
-        if (t.remaining > 0) ask(t, pipe, event.time);
-        else complete(t, pipe, event.time);
+        if (t.remaining > 0)
+            ask(t, pipe, event.time);
+        else
+            complete(t, pipe, event.time);
     }
     void ask(Transfer& t, PipeState& pipe, double now) {
         const double bytes = std::min(t.remaining, kPieceBytes);
@@ -489,9 +504,10 @@ private:
 }  // namespace
 }  // namespace timing
 
-extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost* ops, const timing::Instr* instrs, const timing::Access* accesses,
-                                 const float* cycles, const uint64_t* core_begin, const timing::Core* cores, uint32_t core_count, double* start,
-                                 double* end, uint8_t* stall, int32_t* blocker, timing::Result* results, timing::Traffic* traffic) {
+extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost* ops, const timing::Instr* instrs,
+                                 const timing::Access* accesses, const float* cycles, const uint64_t* core_begin, const timing::Core* cores,
+                                 uint32_t core_count, double* start, double* end, uint8_t* stall, int32_t* blocker, timing::Result* results,
+                                 timing::Traffic* traffic) {
     timing::Memory memory(*chip, core_count);
     for (uint32_t pass = 0; pass <= chip->warm; ++pass) {
         memory.traffic = {};
@@ -506,6 +522,7 @@ extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost*
 
 // Sizes of the structures that Python fills, so that a mismatch is noticed before it is used.
 extern "C" void toprope_sizes(uint32_t* sizes) {
-    const size_t all[] = {sizeof(timing::Chip), sizeof(timing::Traffic), sizeof(timing::OpCost), sizeof(timing::Core), sizeof(timing::Result)};
+    const size_t all[] = {sizeof(timing::Chip), sizeof(timing::Traffic), sizeof(timing::OpCost), sizeof(timing::Core),
+                          sizeof(timing::Result)};
     for (size_t i = 0; i < 5; ++i) sizes[i] = static_cast<uint32_t>(all[i]);
 }

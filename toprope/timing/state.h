@@ -19,7 +19,8 @@ struct Token {
     double time;
     int32_t setter;
 };
-template <typename T> class Fifo {
+template <typename T>
+class Fifo {
 public:
     bool empty() const { return head_ == items_.size(); }
     size_t size() const { return items_.size() - head_; }
@@ -105,8 +106,8 @@ struct PipeState {
     double free_at = 0, last_start = 0, last_end = 0;
     double next_ask = 0, data_end = 0;  // when the next transfer may ask for data; when the last one asked for has it all
     size_t asking = 0;                  // the transfer under way whose turn it is to ask
-    double asked = 0, asked_at = 0;  // bytes asked for that have not come, and when that last changed
-    int32_t last = -1;  // the instruction that freed the pipe last
+    double asked = 0, asked_at = 0;     // bytes asked for that have not come, and when that last changed
+    int32_t last = -1;                  // the instruction that freed the pipe last
     Fifo<Transfer*> under_way;
     Range recent[kRecent];
     unsigned recent_at = 0;

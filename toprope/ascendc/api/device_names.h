@@ -56,10 +56,12 @@ inline constexpr TEventID INVALID_TEVENTID = -1;
 inline constexpr uint64_t FULL_MASK = ~0ull;
 inline constexpr int32_t DEFAULT_DATA_COPY_NBURST = 1, DEFAULT_DATA_COPY_STRIDE = 0;
 inline constexpr int32_t ONE_BLK_FLOAT_NUM = 8, ONE_BLK_HALF_NUM = 16, ONE_REPEAT_FLOAT_SIZE = 64, ONE_REPEAT_HALF_SIZE = 128;
-inline constexpr int32_t B32_DATA_NUM_PER_BLOCK = 8, B16_DATA_NUM_PER_BLOCK = 16, B32_DATA_NUM_PER_REPEAT = 64, B16_DATA_NUM_PER_REPEAT = 128;
+inline constexpr int32_t B32_DATA_NUM_PER_BLOCK = 8, B16_DATA_NUM_PER_BLOCK = 16, B32_DATA_NUM_PER_REPEAT = 64,
+                         B16_DATA_NUM_PER_REPEAT = 128;
 inline constexpr int32_t ONE_BYTE_BIT_SIZE = 8, B16_BYTE_SIZE = 2, B32_BYTE_SIZE = 4, BRCB_BROADCAST_NUMBER = 8, BRCB_MAX_REPEAT_SIZE = 254;
 inline constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024;
-inline constexpr uint32_t TOTAL_L0C_SIZE = __NPU_ARCH__ == 2201 ? 128 * 1024 : 256 * 1024, TOTAL_UB_SIZE = __NPU_ARCH__ == 2201 ? 192 * 1024 : 256 * 1024;
+inline constexpr uint32_t TOTAL_L0C_SIZE = __NPU_ARCH__ == 2201 ? 128 * 1024 : 256 * 1024,
+                          TOTAL_UB_SIZE = __NPU_ARCH__ == 2201 ? 192 * 1024 : 256 * 1024;
 inline constexpr float F32_NEG_INF = -__builtin_inff(), F32_INF = __builtin_inff();
 inline constexpr uint8_t ONE_FOURTH_DEFAULT_REPEAT_STRIDE = 2;
 
@@ -89,26 +91,26 @@ constexpr auto CeilAlign(A... numbers) {
 
 // Forms whose address has the vendor's type: without the call site that every call passes, for kernels that take functions as template
 // arguments. A call prefers the form that knows its site, because that one is more specialised.
-#define TOPROPE_ADDRESS_OF_COUNT_FORM(Name)                                                                      \
+#define TOPROPE_ADDRESS_OF_COUNT_FORM(Name)                                                                               \
     template <typename T, bool isReuseSource = false, typename N, std::enable_if_t<std::is_same_v<N, uint32_t>, int> = 0> \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, N calCount) {                                \
-        Name(dst, src, static_cast<uint32_t>(calCount), toprope::Site::here());                                  \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, N calCount) {                                         \
+        Name(dst, src, static_cast<uint32_t>(calCount), toprope::Site::here());                                           \
     }
-#define TOPROPE_ADDRESS_OF_UNARY(Name)                                                          \
-    template <typename T, typename N, std::enable_if_t<std::is_same_v<N, int32_t>, int> = 0>    \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const N& count) {           \
-        Name(dst, src, static_cast<int32_t>(count), toprope::Site::here());                     \
+#define TOPROPE_ADDRESS_OF_UNARY(Name)                                                       \
+    template <typename T, typename N, std::enable_if_t<std::is_same_v<N, int32_t>, int> = 0> \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const N& count) {        \
+        Name(dst, src, static_cast<int32_t>(count), toprope::Site::here());                  \
     }
-#define TOPROPE_ADDRESS_OF_BINARY(Name)                                                                                                  \
-    template <typename T, typename N, std::enable_if_t<std::is_same_v<N, int32_t>, int> = 0>                                             \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const N& count) {                       \
-        Name(dst, src0, src1, static_cast<int32_t>(count), toprope::Site::here());                                                       \
-    }                                                                                                                                    \
-    template <typename T, bool isSetMask = true, typename N, typename R,                                                                 \
-              std::enable_if_t<std::is_same_v<N, uint64_t> && std::is_same_v<R, uint8_t>, int> = 0>                                      \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, N mask, R repeatTime,                   \
-              const BinaryRepeatParams& repeatParams) {                                                                                  \
-        Name<T, isSetMask>(dst, src0, src1, static_cast<uint64_t>(mask), repeatTime, repeatParams, toprope::Site::here());               \
+#define TOPROPE_ADDRESS_OF_BINARY(Name)                                                                                    \
+    template <typename T, typename N, std::enable_if_t<std::is_same_v<N, int32_t>, int> = 0>                               \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const N& count) {         \
+        Name(dst, src0, src1, static_cast<int32_t>(count), toprope::Site::here());                                         \
+    }                                                                                                                      \
+    template <typename T, bool isSetMask = true, typename N, typename R,                                                   \
+              std::enable_if_t<std::is_same_v<N, uint64_t> && std::is_same_v<R, uint8_t>, int> = 0>                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, N mask, R repeatTime,     \
+              const BinaryRepeatParams& repeatParams) {                                                                    \
+        Name<T, isSetMask>(dst, src0, src1, static_cast<uint64_t>(mask), repeatTime, repeatParams, toprope::Site::here()); \
     }
 TOPROPE_ADDRESS_OF_UNARY(Exp)
 TOPROPE_ADDRESS_OF_UNARY(Ln)
@@ -129,7 +131,8 @@ template <typename T, typename Params, typename Pad>
 void DataCopyPadGm2UBImpl(T* dst, T* src, const Params& copy, const Pad& pad, toprope::Site site = toprope::Site::here()) {
     GlobalTensor<T> from;
     from.SetGlobalBuffer(src);
-    const auto address = static_cast<uint32_t>(reinterpret_cast<uint8_t*>(dst) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
+    const auto address =
+        static_cast<uint32_t>(reinterpret_cast<uint8_t*>(dst) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
     const LocalTensor<T> to(TPosition::VECIN, address, (toprope::self->bytes[static_cast<int>(toprope::Space::ub)] - address) / sizeof(T));
     DataCopyPad(to, from, copy, pad, site);
 }
@@ -138,8 +141,10 @@ template <typename T, typename Params>
 void DataCopyPadUB2GMImpl(T* dst, T* src, const Params& copy, toprope::Site site = toprope::Site::here()) {
     GlobalTensor<T> to;
     to.SetGlobalBuffer(dst);
-    const auto address = static_cast<uint32_t>(reinterpret_cast<uint8_t*>(src) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
-    const LocalTensor<T> from(TPosition::VECOUT, address, (toprope::self->bytes[static_cast<int>(toprope::Space::ub)] - address) / sizeof(T));
+    const auto address =
+        static_cast<uint32_t>(reinterpret_cast<uint8_t*>(src) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
+    const LocalTensor<T> from(TPosition::VECOUT, address,
+                              (toprope::self->bytes[static_cast<int>(toprope::Space::ub)] - address) / sizeof(T));
     DataCopyPad(to, from, copy, site);
 }
 

@@ -28,31 +28,31 @@ using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof
 
 }  // namespace toprope
 
-#define TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                                                           \
-    template <typename T>                                                                                                                  \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                     \
-              toprope::Site site = toprope::Site::here()) {                                                                                \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
-                               toprope::count_form(toprope::kLaneWidth<T>, static_cast<uint32_t>(count)), {}, site,                        \
-                               toprope::Overlap::rule);                                                                                    \
-    }                                                                                                                                      \
-    template <typename T, bool isSetMask = true, typename R>                                                                               \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const R repeatTime,        \
-              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                        \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
-                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask,                             \
-                                                             static_cast<uint32_t>(repeatTime), site),                                     \
-                               repeatParams, site, toprope::Overlap::rule);                                                                \
-    }                                                                                                                                      \
-    template <typename T, bool isSetMask = true>                                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],                    \
-              const uint32_t repeatTime, const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {             \
-        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                            \
-        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                \
-                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),          \
-                               repeatParams, site, toprope::Overlap::rule);                                                                \
+#define TOPROPE_BINARY_FORMS(Name, dtypes, rule)                                                                                      \
+    template <typename T>                                                                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,                \
+              toprope::Site site = toprope::Site::here()) {                                                                           \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                       \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                           \
+                               toprope::count_form(toprope::kLaneWidth<T>, static_cast<uint32_t>(count)), {}, site,                   \
+                               toprope::Overlap::rule);                                                                               \
+    }                                                                                                                                 \
+    template <typename T, bool isSetMask = true, typename R>                                                                          \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask, const R repeatTime,   \
+              const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {                                   \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                       \
+        toprope::vector_binary(                                                                                                       \
+            toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                                              \
+            toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, static_cast<uint32_t>(repeatTime), site), \
+            repeatParams, site, toprope::Overlap::rule);                                                                              \
+    }                                                                                                                                 \
+    template <typename T, bool isSetMask = true>                                                                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],               \
+              const uint32_t repeatTime, const BinaryRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {        \
+        TOPROPE_REQUIRE_DTYPE(Name, T, dtypes);                                                                                       \
+        toprope::vector_binary(toprope::kOp##Name, toprope::Fn##Name<T>{}, dst, src0, src1,                                           \
+                               toprope::mask_form<isSetMask>(toprope::kOp##Name, toprope::kLaneWidth<T>, mask, repeatTime, site),     \
+                               repeatParams, site, toprope::Overlap::rule);                                                           \
     }
 
 #define TOPROPE_BINARY_ROW(Name, cost, dtypes, rule, expression)                      \

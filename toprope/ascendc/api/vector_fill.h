@@ -45,7 +45,15 @@ void copy_body(const void*, void* dst, const void* const* src, size_t n, uint64_
 template <typename T>
 TOPROPE_OUTLINE void duplicate(const AscendC::LocalTensor<T>& dst, T value, const Lanes& lanes, uint32_t block_stride,
                                uint32_t repeat_stride, Site site) {
-    vector_call({kOpDuplicate, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, fill_body<Bits<T>>, &value, sizeof value});
+    vector_call({kOpDuplicate,
+                 site,
+                 lanes,
+                 lane_operand("dst", dst, block_stride, repeat_stride),
+                 {},
+                 0,
+                 fill_body<Bits<T>>,
+                 &value,
+                 sizeof value});
 }
 
 // Lane i of repeat r holds first + step * (r * width + i), computed in the lane type and rounded once.
@@ -69,8 +77,8 @@ template <typename T>
 TOPROPE_OUTLINE void progression(const Op& op, const AscendC::LocalTensor<T>& dst, T first, T step, const Lanes& lanes,
                                  uint32_t block_stride, uint32_t repeat_stride, Site site) {
     const Progression<T> context{first, step};
-    vector_call({op, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, progression_body<T>, &context,
-                 sizeof context});
+    vector_call(
+        {op, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, progression_body<T>, &context, sizeof context});
 }
 
 // Copy's mask counts the elements of one repeat in both modes; its repeat argument always holds.

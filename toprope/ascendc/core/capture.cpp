@@ -1,4 +1,5 @@
-// Keeping values for `toprope bisect-precision`: operands as lanes, scalars, and the bytes that instructions write. Included by runtime.cpp.
+// Keeping values for `toprope bisect-precision`: operands as lanes, scalars, and the bytes that instructions write. Included by
+// runtime.cpp.
 
 static void keep(const Captured& row, const void* bytes) {
     captured.push(row);

@@ -7,18 +7,22 @@
 
 namespace toprope {
 
-template <typename A> std::remove_cv_t<std::remove_reference_t<A>> argument_at(void* where) {
+template <typename A>
+std::remove_cv_t<std::remove_reference_t<A>> argument_at(void* where) {
     std::remove_cv_t<std::remove_reference_t<A>> value;
     std::memcpy(static_cast<void*>(&value), where, sizeof value);
     return value;
 }
-template <typename... A, size_t... I> void call_kernel(void (*kernel)(A...), void** arguments, std::integer_sequence<size_t, I...>) {
+template <typename... A, size_t... I>
+void call_kernel(void (*kernel)(A...), void** arguments, std::integer_sequence<size_t, I...>) {
     kernel(argument_at<A>(arguments[I])...);
 }
-template <typename... A> void call_kernel(void (*kernel)(A...), void** arguments) {
+template <typename... A>
+void call_kernel(void (*kernel)(A...), void** arguments) {
     call_kernel(kernel, arguments, std::make_integer_sequence<size_t, sizeof...(A)>{});
 }
-template <typename... A> constexpr uint32_t argument_sizes(void (*)(A...), uint32_t* sizes) {
+template <typename... A>
+constexpr uint32_t argument_sizes(void (*)(A...), uint32_t* sizes) {
     const uint32_t all[] = {static_cast<uint32_t>(sizeof(A))..., 0};
     for (size_t i = 0; i < sizeof...(A); ++i) sizes[i] = all[i];
     return sizeof...(A);
@@ -27,6 +31,6 @@ template <typename... A> constexpr uint32_t argument_sizes(void (*)(A...), uint3
 }  // namespace toprope
 
 // The launcher of one kernel function, found by name when the library is loaded.
-#define TOPROPE_ENTRY(symbol, ...)                                                                                   \
-    extern "C" void toprope_call_##symbol(void** toprope_in) { toprope::call_kernel(__VA_ARGS__, toprope_in); }       \
+#define TOPROPE_ENTRY(symbol, ...)                                                                              \
+    extern "C" void toprope_call_##symbol(void** toprope_in) { toprope::call_kernel(__VA_ARGS__, toprope_in); } \
     extern "C" uint32_t toprope_sizes_##symbol(uint32_t* toprope_out) { return toprope::argument_sizes(__VA_ARGS__, toprope_out); }

@@ -14,14 +14,66 @@ using ::event_t;
 using TEventID = int8_t;
 
 enum class TPosition : uint8_t {
-    GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, C2PIPE2GM, C2PIPE2LOCAL, MAX
+    GM,
+    A1,
+    A2,
+    B1,
+    B2,
+    C1,
+    C2,
+    CO1,
+    CO2,
+    VECIN,
+    VECOUT,
+    VECCALC,
+    LCM = VECCALC,
+    SPM,
+    SHM = SPM,
+    TSCM,
+    C2PIPE2GM,
+    C2PIPE2LOCAL,
+    MAX
 };
 using QuePosition = TPosition;
 
 enum class HardEvent : uint8_t {
-    MTE2_MTE1, MTE1_MTE2, MTE1_M, M_MTE1, MTE2_V, V_MTE2, MTE3_V, V_MTE3, M_V, V_M, V_V, MTE3_MTE1, MTE1_MTE3, MTE1_V, MTE2_M,
-    M_MTE2, V_MTE1, M_FIX, FIX_M, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S, MTE2_FIX, FIX_MTE2, FIX_S,
-    M_S, FIX_MTE3, MTE1_FIX, FIX_MTE1, FIX_FIX, FIX_V, MAX
+    MTE2_MTE1,
+    MTE1_MTE2,
+    MTE1_M,
+    M_MTE1,
+    MTE2_V,
+    V_MTE2,
+    MTE3_V,
+    V_MTE3,
+    M_V,
+    V_M,
+    V_V,
+    MTE3_MTE1,
+    MTE1_MTE3,
+    MTE1_V,
+    MTE2_M,
+    M_MTE2,
+    V_MTE1,
+    M_FIX,
+    FIX_M,
+    MTE3_MTE2,
+    MTE2_MTE3,
+    S_V,
+    V_S,
+    S_MTE2,
+    MTE2_S,
+    S_MTE3,
+    MTE3_S,
+    MTE2_FIX,
+    FIX_MTE2,
+    FIX_S,
+    M_S,
+    FIX_MTE3,
+    MTE1_FIX,
+    FIX_MTE1,
+    FIX_FIX,
+    FIX_V,
+    MAX
 };
 
 enum class MemoryT { L1 = 0, L0A, L0B, L0C, UB, BIAS };
@@ -42,23 +94,32 @@ constexpr toprope::Space space_of(TPosition position) {
     using toprope::Space;
     constexpr bool split = __NPU_ARCH__ == 2201;
     switch (position) {
-        case TPosition::GM: return Space::gm;
+        case TPosition::GM:
+            return Space::gm;
         case TPosition::A1:
         case TPosition::B1:
-        case TPosition::TSCM: return Space::l1;
-        case TPosition::C1: return split ? Space::l1 : Space::ub;
-        case TPosition::A2: return Space::l0a;
-        case TPosition::B2: return Space::l0b;
-        case TPosition::C2: return split ? Space::bias : Space::l0c;
-        case TPosition::CO1: return Space::l0c;
-        case TPosition::CO2: return split ? Space::gm : Space::ub;
-        case TPosition::C2PIPE2GM: return Space::fixbuf;
-        default: return Space::ub;
+        case TPosition::TSCM:
+            return Space::l1;
+        case TPosition::C1:
+            return split ? Space::l1 : Space::ub;
+        case TPosition::A2:
+            return Space::l0a;
+        case TPosition::B2:
+            return Space::l0b;
+        case TPosition::C2:
+            return split ? Space::bias : Space::l0c;
+        case TPosition::CO1:
+            return Space::l0c;
+        case TPosition::CO2:
+            return split ? Space::gm : Space::ub;
+        case TPosition::C2PIPE2GM:
+            return Space::fixbuf;
+        default:
+            return Space::ub;
     }
 }
-inline constexpr const char* kPositionNames[] = {"GM",  "A1",     "A2",      "B1",  "B2",   "C1",        "C2",
-                                                 "CO1", "CO2",    "VECIN",   "VECOUT", "VECCALC", "SPM", "TSCM",
-                                                 "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
+inline constexpr const char* kPositionNames[] = {"GM",    "A1",     "A2",      "B1",  "B2",   "C1",        "C2",           "CO1", "CO2",
+                                                 "VECIN", "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
 
 inline constexpr int32_t ONE_BLK_SIZE = 32, DEFAULT_C0_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256, BLOCK_CUBE = 16;
 inline constexpr int32_t DEFAULT_BLK_NUM = 8, DEFAULT_BLK_STRIDE = 1, DEFAULT_REPEAT_STRIDE = 8, CUBE_MAX_SIZE = 256;
@@ -83,7 +144,11 @@ struct BinaryRepeatParams {
     bool repeatStrideMode = false, strideSizeMode = false;
     constexpr BinaryRepeatParams() = default;
     constexpr BinaryRepeatParams(uint8_t dstBlk, uint8_t src0Blk, uint8_t src1Blk, uint8_t dstRep, uint8_t src0Rep, uint8_t src1Rep)
-        : dstBlkStride(dstBlk), src0BlkStride(src0Blk), src1BlkStride(src1Blk), dstRepStride(dstRep), src0RepStride(src0Rep),
+        : dstBlkStride(dstBlk),
+          src0BlkStride(src0Blk),
+          src1BlkStride(src1Blk),
+          dstRepStride(dstRep),
+          src0RepStride(src0Rep),
           src1RepStride(src1Rep) {}
 };
 

@@ -27,17 +27,17 @@ struct Fiber;
 
 // The special registers of a core that this library models, all in one place so that no two share a number.
 enum Register : int {
-    kRegCubeModes,        // HF32, HF32 transpose, column major
-    kRegFmatrix,          // SetFmatrix: feature map of the 3D load
-    kRegLoadPadValue,     // SetLoadDataPaddingValue
-    kRegLoadRepeat,       // SetLoadDataRepeat
-    kRegL0Halves,         // which half of L0 the Matmul objects fill next
-    kRegSmallProduct,     // the last Mmad, if its successor must wait for it
-    kRegReduceSum,        // last sum of a reduction
-    kRegBestValue,        // last value and index of ReduceMax/Min
+    kRegCubeModes,     // HF32, HF32 transpose, column major
+    kRegFmatrix,       // SetFmatrix: feature map of the 3D load
+    kRegLoadPadValue,  // SetLoadDataPaddingValue
+    kRegLoadRepeat,    // SetLoadDataRepeat
+    kRegL0Halves,      // which half of L0 the Matmul objects fill next
+    kRegSmallProduct,  // the last Mmad, if its successor must wait for it
+    kRegReduceSum,     // last sum of a reduction
+    kRegBestValue,     // last value and index of ReduceMax/Min
     kRegBestIndex,
-    kRegMergedCounts,     // four 16-bit counts of the last merge sort
-    kRegCmpMask,          // CMPMASK, two words
+    kRegMergedCounts,  // four 16-bit counts of the last merge sort
+    kRegCmpMask,       // CMPMASK, two words
     kRegCmpMaskHigh,
     kRegDeqScale,         // SetDeqScale
     kRegSaturate,         // SetSaturationFlag
@@ -56,32 +56,32 @@ enum Register : int {
 struct Core {
     uint8_t* memory[kSpaces] = {};
     uint32_t bytes[kSpaces] = {};
-    uint16_t index = 0;      // position among all cores of the launch
-    uint16_t block = 0;      // AI core it belongs to
-    uint8_t sub = 0;         // which AIV of that AI core
+    uint16_t index = 0;  // position among all cores of the launch
+    uint16_t block = 0;  // AI core it belongs to
+    uint8_t sub = 0;     // which AIV of that AI core
     CoreType type = CoreType::aiv;
-    bool execute = true;     // false: record only, skip the arithmetic
-    bool finished = false;   // its kernel function has returned
+    bool execute = true;    // false: record only, skip the arithmetic
+    bool finished = false;  // its kernel function has returned
     VectorState vector;
     AtomicOp atomic = AtomicOp::none;
     Dtype atomic_type = Dtype::none;
     uint64_t registers[kRegisterCount] = {};
-    void* pipe = nullptr;                 // AscendC::TPipe*
+    void* pipe = nullptr;  // AscendC::TPipe*
     uint8_t flag[kEventTypes][kEventIds] = {};
-    uint8_t cross_flag[kCrossFlags] = {};                     // CrossCoreWaitFlag counts down
-    uint8_t cross_reported[kCrossModes][kCrossFlags] = {};    // CrossCoreSetFlag of this core that its group has not completed yet
-    uint32_t last_gm = 0;                 // GM buffer found last
+    uint8_t cross_flag[kCrossFlags] = {};                   // CrossCoreWaitFlag counts down
+    uint8_t cross_reported[kCrossModes][kCrossFlags] = {};  // CrossCoreSetFlag of this core that its group has not completed yet
+    uint32_t last_gm = 0;                                   // GM buffer found last
     Site last_site = {"", 0};
     Column<Instr> instrs;
     Column<Access> accesses;
-    uint64_t captured_instrs = 0;         // so many instructions have had their written bytes captured
+    uint64_t captured_instrs = 0;  // so many instructions have had their written bytes captured
     Fiber* fiber = nullptr;
 };
 
 struct LaunchInfo {
-    uint32_t blocks = 1;        // numBlocks of the launch
-    uint32_t ratio = 1;         // AIVs per AI core that take part (1 or 2)
-    bool mixed = false;         // both core types run
+    uint32_t blocks = 1;  // numBlocks of the launch
+    uint32_t ratio = 1;   // AIVs per AI core that take part (1 or 2)
+    bool mixed = false;   // both core types run
     uint64_t tiling_key = 0;
     uint64_t system_workspace_bytes = 0;
     uint8_t* system_workspace = nullptr;
@@ -100,17 +100,16 @@ const GmBuffer* find_gm(const void* address);
 const GmBuffer* nearest_gm(const void* address);
 void add_buffer(const Buffer& buffer);
 // Adds a finding; printf-style. Same code at the same site counts up.
-TOPROPE_COLD void report(const char* code, Site site, const Op* op, const char* format, ...)
-    __attribute__((format(printf, 4, 5)));
-TOPROPE_COLD void warn(const char* code, Site site, const Op* op, const char* format, ...)
-    __attribute__((format(printf, 4, 5)));
+TOPROPE_COLD void report(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
+TOPROPE_COLD void warn(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
 [[noreturn]] TOPROPE_COLD void stop();  // ends this core after a report that leaves nothing sensible to do
 // Gives the processor to other cores until `ready` holds; `what` is shown if nobody can make progress.
 void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site);
 uint32_t core_count();
 Core* core_at(uint32_t index);
 
-// Keeps the bytes that the last instruction of the running core wrote; execution is synchronous, so they lie in memory when the next begins.
+// Keeps the bytes that the last instruction of the running core wrote; execution is synchronous, so they lie in memory when the next
+// begins.
 void capture_written();
 
 inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
@@ -121,12 +120,10 @@ inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t
     self->last_site = site;
     return *instr;
 }
-inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 0) {
-    return record(op, op.pipe, site, work, arg);
-}
+inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 0) { return record(op, op.pipe, site, work, arg); }
 
-inline void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1,
-                  int64_t stride = 0, bool more = false, bool masked = false) {
+inline void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1, int64_t stride = 0,
+                  bool more = false, bool masked = false) {
     self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
     ++instr.accesses;
 }

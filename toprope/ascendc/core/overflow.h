@@ -28,17 +28,30 @@ inline void report_overflow(const OverflowPlace& place, const char* sign, uint64
     if (self == nullptr || in_header_library(place.file)) return;
     const Site site{place.file, place.line};
     const uint32_t bits = 1u << (place.type->info >> 1);
-    if (bits > 32) return report("integer-overflow", site, nullptr, "%" PRId64 " %s %" PRId64 " does not fit into %s", static_cast<int64_t>(left), sign, static_cast<int64_t>(right), place.type->name);
-    const int64_t a = static_cast<int32_t>(left), b = static_cast<int32_t>(right), exact = *sign == '*' ? a * b : *sign == '+' ? a + b : a - b;
-    report("integer-overflow", site, nullptr, "%" PRId64 " %s %" PRId64 " = %" PRId64 " does not fit into %s: it becomes %" PRId32, a, sign, b, exact, place.type->name,
-           static_cast<int32_t>(static_cast<uint32_t>(exact)));
+    if (bits > 32)
+        return report("integer-overflow", site, nullptr, "%" PRId64 " %s %" PRId64 " does not fit into %s", static_cast<int64_t>(left),
+                      sign, static_cast<int64_t>(right), place.type->name);
+    const int64_t a = static_cast<int32_t>(left), b = static_cast<int32_t>(right),
+                  exact = *sign == '*'   ? a * b
+                          : *sign == '+' ? a + b
+                                         : a - b;
+    report("integer-overflow", site, nullptr, "%" PRId64 " %s %" PRId64 " = %" PRId64 " does not fit into %s: it becomes %" PRId32, a, sign,
+           b, exact, place.type->name, static_cast<int32_t>(static_cast<uint32_t>(exact)));
 }
 
 }  // namespace toprope
 
 extern "C" {
-inline __attribute__((used)) void __ubsan_handle_add_overflow(void* place, uint64_t left, uint64_t right) { toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "+", left, right); }
-inline __attribute__((used)) void __ubsan_handle_sub_overflow(void* place, uint64_t left, uint64_t right) { toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "-", left, right); }
-inline __attribute__((used)) void __ubsan_handle_mul_overflow(void* place, uint64_t left, uint64_t right) { toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "*", left, right); }
-inline __attribute__((used)) void __ubsan_handle_negate_overflow(void* place, uint64_t value) { toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "-", 0, value); }
+inline __attribute__((used)) void __ubsan_handle_add_overflow(void* place, uint64_t left, uint64_t right) {
+    toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "+", left, right);
+}
+inline __attribute__((used)) void __ubsan_handle_sub_overflow(void* place, uint64_t left, uint64_t right) {
+    toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "-", left, right);
+}
+inline __attribute__((used)) void __ubsan_handle_mul_overflow(void* place, uint64_t left, uint64_t right) {
+    toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "*", left, right);
+}
+inline __attribute__((used)) void __ubsan_handle_negate_overflow(void* place, uint64_t value) {
+    toprope::report_overflow(*static_cast<toprope::OverflowPlace*>(place), "-", 0, value);
+}
 }

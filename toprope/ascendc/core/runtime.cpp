@@ -20,14 +20,17 @@ bool capturing = false;
 namespace {
 
 struct Stop {};
-struct SiteEntry { const char* file; uint32_t line; };
+struct SiteEntry {
+    const char* file;
+    uint32_t line;
+};
 constexpr uint32_t kSiteSlots = 1u << 14;
 constexpr size_t kStackBytes = 1u << 20, kGuardBytes = 4096, kStackStride = kStackBytes + kGuardBytes;
 constexpr uint32_t kNoOp = 0xffff;
 
 Column<SiteEntry> sites;
-Column<const Op*> ops;         // the table of the trace
-Column<const Op*> op_copies;   // every registered declaration: the AIC and AIV builds have one each
+Column<const Op*> ops;        // the table of the trace
+Column<const Op*> op_copies;  // every registered declaration: the AIC and AIV builds have one each
 Column<Report> reports;
 Column<Buffer> buffers;
 Column<GmBuffer> gm_buffers;
@@ -56,7 +59,8 @@ uint32_t site_index(Site site) {
 uint16_t register_op(const Op& op) {
     op_copies.push(&op);
     for (uint64_t i = 0; i < ops.size; ++i)  // the AIC and AIV builds of a kernel declare the same operations
-        if (std::strcmp(ops.data[i]->name, op.name) == 0 && std::strcmp(ops.data[i]->cost, op.cost) == 0 && ops.data[i]->kind == op.kind) return static_cast<uint16_t>(i);
+        if (std::strcmp(ops.data[i]->name, op.name) == 0 && std::strcmp(ops.data[i]->cost, op.cost) == 0 && ops.data[i]->kind == op.kind)
+            return static_cast<uint16_t>(i);
     ops.push(&op);
     return static_cast<uint16_t>(ops.size - 1);
 }
@@ -83,8 +87,8 @@ const GmBuffer* nearest_gm(const void* address) {
     uint64_t best_distance = ~0ull;
     for (uint32_t i = 0; i < gm_buffers.size; ++i) {
         const GmBuffer& b = gm_buffers.data[i];
-        const uint64_t distance = p < b.host ? static_cast<uint64_t>(b.host - p)
-                                             : (p >= b.host + b.bytes ? static_cast<uint64_t>(p - (b.host + b.bytes)) : 0);
+        const uint64_t distance =
+            p < b.host ? static_cast<uint64_t>(b.host - p) : (p >= b.host + b.bytes ? static_cast<uint64_t>(p - (b.host + b.bytes)) : 0);
         if (distance < best_distance) {
             best_distance = distance;
             best = &b;
@@ -104,10 +108,9 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
         return 0;
     }
     const int64_t begin = p - near->host;
-    report("gm-out-of-bounds", site, &op,
-           "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name, writes ? "writes" : "reads", near->name,
-           static_cast<long long>(begin), static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name,
-           static_cast<unsigned long long>(near->bytes),
+    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name,
+           writes ? "writes" : "reads", near->name, static_cast<long long>(begin),
+           static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name, static_cast<unsigned long long>(near->bytes),
            static_cast<long long>(begin < 0 ? -begin : begin + static_cast<int64_t>(bytes) - static_cast<int64_t>(near->bytes)));
     return 0;
 }
@@ -207,7 +210,9 @@ struct Arena {
             next += rounded(bytes[s]);
         }
     }
-    void take_back(Core* core) { free_slots[free_count++] = static_cast<uint32_t>((core->memory[1] - base) / static_cast<ptrdiff_t>(per_core)); }
+    void take_back(Core* core) {
+        free_slots[free_count++] = static_cast<uint32_t>((core->memory[1] - base) / static_cast<ptrdiff_t>(per_core));
+    }
 } arena;
 
 void fiber_main() {
@@ -396,25 +401,32 @@ typedef uint32_t V16u __attribute__((vector_size(64)));
 typedef uint16_t V16h __attribute__((vector_size(32)));
 
 // The fractal's width as a constant turns every address into a displacement.
-template <typename V, typename T> static inline void block_product(T* c, const T* a, uint32_t k0, const T* b, uint32_t k, bool accumulate) {
-    if (k0 == 16) block_product<16, V>(c, a, b, k, accumulate);
-    else if (k0 == 8) block_product<8, V>(c, a, b, k, accumulate);
-    else if (k0 == 32) block_product<32, V>(c, a, b, k, accumulate);
-    else block_product<64, V>(c, a, b, k, accumulate);
+template <typename V, typename T>
+static inline void block_product(T* c, const T* a, uint32_t k0, const T* b, uint32_t k, bool accumulate) {
+    if (k0 == 16)
+        block_product<16, V>(c, a, b, k, accumulate);
+    else if (k0 == 8)
+        block_product<8, V>(c, a, b, k, accumulate);
+    else if (k0 == 32)
+        block_product<32, V>(c, a, b, k, accumulate);
+    else
+        block_product<64, V>(c, a, b, k, accumulate);
 }
 void cube_block(float* c, const float* a, uint32_t k0, const float* b, uint32_t k, bool accumulate) {
     block_product<V16f>(c, a, k0, b, k, accumulate);
 }
 void cube_block(int32_t* c, const int32_t* a, uint32_t k0, const int32_t* b, uint32_t k, bool accumulate) {
     // Unsigned: an overflowing sum wraps, as the accumulator does.
-    block_product<V16u>(reinterpret_cast<uint32_t*>(c), reinterpret_cast<const uint32_t*>(a), k0, reinterpret_cast<const uint32_t*>(b), k, accumulate);
+    block_product<V16u>(reinterpret_cast<uint32_t*>(c), reinterpret_cast<const uint32_t*>(a), k0, reinterpret_cast<const uint32_t*>(b), k,
+                        accumulate);
 }
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif
 
 // Interleaving the upper half with the lower half of sixteen rows, four times, is a transposition.
-template <typename V, typename T> static inline void transpose(T* out, const T* in) {
+template <typename V, typename T>
+static inline void transpose(T* out, const T* in) {
     V row[16], next[16];
     std::memcpy(static_cast<void*>(row), in, sizeof row);
     for (int stage = 0; stage < 4; ++stage) {
@@ -450,7 +462,11 @@ using namespace toprope;
 
 extern "C" {
 
-struct TopropeCoreSpec { uint16_t block; uint8_t sub; uint8_t type; };
+struct TopropeCoreSpec {
+    uint16_t block;
+    uint8_t sub;
+    uint8_t type;
+};
 
 struct TopropeLaunch {
     void (*entries[3])(void**);  // by CoreType
@@ -492,8 +508,14 @@ void toprope_release() {
 // Runs a launch. Returns 0, or the number of the signal that ended it (the trace up to there is kept).
 int toprope_run(const TopropeLaunch* launch) {
     toprope_release();
-    launch_info = {launch->blocks, launch->ratio, launch->mixed != 0, launch->tiling_key, launch->system_workspace_bytes,
-                   launch->system_workspace, launch->check_contracts != 0, launch->capture_limit_bytes};
+    launch_info = {launch->blocks,
+                   launch->ratio,
+                   launch->mixed != 0,
+                   launch->tiling_key,
+                   launch->system_workspace_bytes,
+                   launch->system_workspace,
+                   launch->check_contracts != 0,
+                   launch->capture_limit_bytes};
     for (int t = 0; t < 3; ++t) entry_of[t] = launch->entries[t];
     entry_arguments = launch->arguments;
     for (uint32_t i = 0; i < launch->gm_count; ++i) gm_buffers.push(launch->gm[i]);
@@ -502,8 +524,8 @@ int toprope_run(const TopropeLaunch* launch) {
     cores = static_cast<Core*>(std::calloc(cores_used, sizeof(Core)));
     auto* fibers = static_cast<Fiber*>(std::calloc(cores_used, sizeof(Fiber)));
     arena.open(launch->space_bytes, cores_used);
-    auto* stacks = static_cast<uint8_t*>(mmap(nullptr, kStackStride * cores_used, PROT_READ | PROT_WRITE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    auto* stacks = static_cast<uint8_t*>(
+        mmap(nullptr, kStackStride * cores_used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     for (uint32_t i = 0; i < cores_used; ++i) {
         Core& core = *new (&cores[i]) Core();
         core.index = static_cast<uint16_t>(i);
@@ -525,9 +547,11 @@ int toprope_run(const TopropeLaunch* launch) {
         } else {
             inside_kernel = 0;
             if (crash_signal == SIGALRM)
-                report("kernel-time-limit", self->last_site, nullptr, "core %u was still running after %g s; its last instruction was here", self->index, launch->time_limit_s);
+                report("kernel-time-limit", self->last_site, nullptr, "core %u was still running after %g s; its last instruction was here",
+                       self->index, launch->time_limit_s);
             else
-                report("kernel-crash", self->last_site, nullptr, "core %u died of signal %d (%s) at or after this instruction", self->index, static_cast<int>(crash_signal), strsignal(crash_signal));
+                report("kernel-crash", self->last_site, nullptr, "core %u died of signal %d (%s) at or after this instruction", self->index,
+                       static_cast<int>(crash_signal), strsignal(crash_signal));
         }
         set_alarm(0);
     }

@@ -14,7 +14,7 @@ struct BufferSlot {
     uint32_t generation = 0;  // goes up at each FreeTensor, so that stale tensors are recognised
     AscendC::TPosition position = AscendC::TPosition::MAX;
     BufferState state = BufferState::free;
-    bool managed = false;     // belongs to a queue (TBuf memory is never freed)
+    bool managed = false;  // belongs to a queue (TBuf memory is never freed)
     uint8_t user_tag = 0;
     int16_t enqueue_event = -1, enqueue_id = -1;  // forward event set by EnQue, waited for by DeQue
     int16_t free_event = -1, free_id = -1;        // backward event set by FreeTensor, waited for by AllocTensor
@@ -26,7 +26,8 @@ inline constexpr Op kSetValue{"LocalTensor.SetValue", Pipe::s, Kind::scalar, "sc
 inline constexpr Op kGlobalGetValue{"GlobalTensor.GetValue", Pipe::s, Kind::scalar, "scalar_load_gm"};
 inline constexpr Op kGlobalSetValue{"GlobalTensor.SetValue", Pipe::s, Kind::scalar, "scalar_store_gm"};
 
-template <typename E> struct WholeTensor;  // an expression such as a + b, evaluated by assignment (api/)
+template <typename E>
+struct WholeTensor;  // an expression such as a + b, evaluated by assignment (api/)
 
 }  // namespace toprope
 
@@ -37,7 +38,8 @@ struct ShapeInfo {
     uint32_t shape[8] = {}, originalShape[8] = {};
     DataFormat dataFormat = DataFormat::ND;
     ShapeInfo() = default;
-    ShapeInfo(uint8_t dims, const uint32_t* sizes, DataFormat format = DataFormat::ND) : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
+    ShapeInfo(uint8_t dims, const uint32_t* sizes, DataFormat format = DataFormat::ND)
+        : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
         for (int i = 0; i < dims && i < 8; ++i) shape[i] = originalShape[i] = sizes[i];
     }
     ShapeInfo(uint8_t dims, const uint32_t* sizes, uint8_t original_dims, const uint32_t* original, DataFormat format)
@@ -54,7 +56,8 @@ struct TBuffAddr {
     uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
 };
 
-template <typename T> class LocalTensor {
+template <typename T>
+class LocalTensor {
 public:
     using PrimType = T;
 
@@ -69,7 +72,9 @@ public:
     uint32_t address() const { return address_; }
     uint32_t length_bytes() const { return bytes_; }
     toprope::BufferSlot* slot() const { return slot_; }
-    bool live() const { return slot_ == nullptr || !slot_->managed || (slot_->generation == generation_ && slot_->state != toprope::BufferState::free); }
+    bool live() const {
+        return slot_ == nullptr || !slot_->managed || (slot_->generation == generation_ && slot_->state != toprope::BufferState::free);
+    }
     uint8_t* host() const { return toprope::self->memory[static_cast<int>(space())] + address_; }
     void bind(toprope::BufferSlot* slot, uint32_t address, uint32_t bytes, TPosition position) {
         slot_ = slot;
@@ -91,7 +96,8 @@ public:
             return value;
         }
     }
-    template <typename V> void SetValue(uint32_t index, V value, toprope::Site site = toprope::Site::here()) const {
+    template <typename V>
+    void SetValue(uint32_t index, V value, toprope::Site site = toprope::Site::here()) const {
         if (!scalar_access(toprope::kSetValue, toprope::Mode::write, index, site)) return;
         if constexpr (std::is_same_v<T, int4b_t>) {
             uint8_t& byte = host()[index / 2];
@@ -115,7 +121,8 @@ public:
         r.bytes_ = bytes_ > shift ? bytes_ - shift : 0;
         return r;
     }
-    template <typename U> LocalTensor<U> ReinterpretCast() const {
+    template <typename U>
+    LocalTensor<U> ReinterpretCast() const {
         LocalTensor<U> r;
         r.copy_view(slot_, address_, bytes_, position_, generation_);
         return r;
@@ -130,8 +137,10 @@ public:
     T* GetPhyAddr() const { return reinterpret_cast<T*>(host()); }
     T* GetPhyAddr(uint32_t offset) const { return reinterpret_cast<T*>(host() + toprope::bytes_of<T>(offset)); }
     void SetAddrWithOffset(LocalTensor& from, uint32_t offset) { *this = from[offset]; }
-    template <typename U> void SetAddrWithOffset(LocalTensor<U>& from, uint32_t offset) {
-        copy_view(from.slot_, from.address_ + static_cast<uint32_t>(toprope::bytes_of<T>(offset)), from.bytes_, from.position_, from.generation_);
+    template <typename U>
+    void SetAddrWithOffset(LocalTensor<U>& from, uint32_t offset) {
+        copy_view(from.slot_, from.address_ + static_cast<uint32_t>(toprope::bytes_of<T>(offset)), from.bytes_, from.position_,
+                  from.generation_);
     }
     void SetAddr(const TBuffAddr& where) { bind(nullptr, where.bufferAddr, where.dataLen, static_cast<TPosition>(where.logicPos)); }
     // From the beginning of the memory of the tensor's position; elements as the vendor counts them.
@@ -145,7 +154,8 @@ public:
     }
     uint8_t GetUserTag() const { return slot_ != nullptr ? slot_->user_tag : 0; }
 
-    template <typename E> LocalTensor& operator=(const toprope::WholeTensor<E>& expression) {
+    template <typename E>
+    LocalTensor& operator=(const toprope::WholeTensor<E>& expression) {
         expression.assign_to(*this);
         return *this;
     }
@@ -159,7 +169,8 @@ public:
     }
 
 private:
-    template <typename U> friend class LocalTensor;
+    template <typename U>
+    friend class LocalTensor;
 
     bool scalar_access(const toprope::Op& op, toprope::Mode mode, uint32_t index, toprope::Site site) const {
         using namespace toprope;
@@ -170,7 +181,8 @@ private:
         if (TOPROPE_UNLIKELY(address_ + begin + size > self->bytes[static_cast<int>(space())])) {
             if (self->bytes[static_cast<int>(space())] != 0)
                 report("on-chip-out-of-bounds", site, &op, "%s index %u is at byte %llu of %s, which has %u", op.name, index,
-                       static_cast<unsigned long long>(address_ + begin), kSpaceNames[static_cast<int>(space())], self->bytes[static_cast<int>(space())]);
+                       static_cast<unsigned long long>(address_ + begin), kSpaceNames[static_cast<int>(space())],
+                       self->bytes[static_cast<int>(space())]);
             return false;
         }
         if (TOPROPE_UNLIKELY(begin + size > bytes_))
@@ -186,7 +198,8 @@ private:
     ShapeInfo shape_;
 };
 
-template <typename T> class GlobalTensor {
+template <typename T>
+class GlobalTensor {
 public:
     using PrimType = T;
 
@@ -196,16 +209,20 @@ public:
     }
     void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, 0); }
     const T* GetPhyAddr() const { return address_; }
-    T* GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(address_) + toprope::bytes_of<T>(offset)); }
+    T* GetPhyAddr(uint64_t offset) const {
+        return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(address_) + toprope::bytes_of<T>(offset));
+    }
     T* pointer() const { return address_; }
     uint64_t GetSize(toprope::Site site = toprope::Site::here()) const {
         if (TOPROPE_UNLIKELY(size_ == 0 && address_ != nullptr))
-            toprope::warn("global-size-unknown", site, nullptr, "GlobalTensor.GetSize is 0: SetGlobalBuffer was called without a size, or the tensor starts at its end");
+            toprope::warn("global-size-unknown", site, nullptr,
+                          "GlobalTensor.GetSize is 0: SetGlobalBuffer was called without a size, or the tensor starts at its end");
         return size_;
     }
     void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
     ShapeInfo GetShapeInfo() const { return shape_; }
-    template <CacheRwMode rw = CacheRwMode::RW> void SetL2CacheHint(CacheMode mode) {
+    template <CacheRwMode rw = CacheRwMode::RW>
+    void SetL2CacheHint(CacheMode mode) {
         if (static_cast<int>(rw) & static_cast<int>(CacheRwMode::READ)) read_mode_ = mode;
         if (static_cast<int>(rw) & static_cast<int>(CacheRwMode::WRITE)) write_mode_ = mode;
     }
@@ -223,7 +240,8 @@ public:
         if (scalar_access(toprope::kGlobalGetValue, toprope::Mode::read, at, site)) std::memcpy(&value, at, sizeof(T));
         return value;
     }
-    template <typename V> void SetValue(uint64_t index, V value, toprope::Site site = toprope::Site::here()) const {
+    template <typename V>
+    void SetValue(uint64_t index, V value, toprope::Site site = toprope::Site::here()) const {
         T* at = GetPhyAddr(index);
         const T typed = static_cast<T>(value);
         if (scalar_access(toprope::kGlobalSetValue, toprope::Mode::write, at, site)) std::memcpy(at, &typed, sizeof(T));

@@ -107,6 +107,8 @@ extern "C" __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint3
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     const Part part(rows, columns);
     const Matrices gm(x, y, z, part);
-    if (MODE == 3) TwoBuffers(gm, part);
-    else OneBuffer(gm, part);
+    if (MODE == 3)
+        TwoBuffers(gm, part);
+    else
+        OneBuffer(gm, part);
 }

@@ -1,7 +1,8 @@
 // C = A x B, fp16 matrices in row-major order, fp32 sums, fp16 result. Every core computes SINGLE_M x SINGLE_N of C in tiles of
 // BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1 or 2),
 // L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags.
-// A last tile of a block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than CORES_M it goes on in rounds.
+// A last tile of a block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than
+// CORES_M it goes on in rounds.
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -10,8 +11,12 @@ constexpr uint32_t kPacketA = BASE_M * BASE_K * STEP_KA, kPacketB = BASE_K * BAS
 constexpr uint32_t kHalfL0 = 32768 / sizeof(half);
 constexpr TEventID kA = 0, kB = 2;  // event ids of the L1 buffers of A and B; those of L0 are 4 and 5
 
-struct Shape { uint32_t m, n, k; };
-struct Block { uint32_t row, column, rows, columns; };
+struct Shape {
+    uint32_t m, n, k;
+};
+struct Block {
+    uint32_t row, column, rows, columns;
+};
 
 class Matmul {
 public:
@@ -79,18 +84,22 @@ private:
     __aicore__ inline void LoadA(uint32_t row, uint32_t step) {
         const uint32_t columns = StepsLeft(step, STEP_KA) * BASE_K;
         WaitFlag<HardEvent::MTE1_MTE2>(kA + fill_a_);
-        DataCopy(PacketA(fill_a_), a_[(uint64_t)row * shape_.k + step * BASE_K], Nd2NzParams{1, BASE_M, columns, 0, shape_.k, BASE_M, 1, 0});
+        DataCopy(PacketA(fill_a_), a_[(uint64_t)row * shape_.k + step * BASE_K],
+                 Nd2NzParams{1, BASE_M, columns, 0, shape_.k, BASE_M, 1, 0});
         SetFlag<HardEvent::MTE2_MTE1>(kA + fill_a_);
         fill_a_ = (fill_a_ + 1) % L1_BUFFERS;
     }
     __aicore__ inline void LoadB(uint32_t column, uint32_t step) {
         const uint32_t rows = StepsLeft(step, STEP_KB) * BASE_K;
         WaitFlag<HardEvent::MTE1_MTE2>(kB + fill_b_);
-        DataCopy(PacketB(fill_b_), b_[(uint64_t)step * BASE_K * shape_.n + column], Nd2NzParams{1, rows, width_, 0, shape_.n, STEP_KB * BASE_K, 1, 0});
+        DataCopy(PacketB(fill_b_), b_[(uint64_t)step * BASE_K * shape_.n + column],
+                 Nd2NzParams{1, rows, width_, 0, shape_.n, STEP_KB * BASE_K, 1, 0});
         SetFlag<HardEvent::MTE2_MTE1>(kB + fill_b_);
         fill_b_ = (fill_b_ + 1) % L1_BUFFERS;
     }
-    __aicore__ inline LocalTensor<half> PacketA(uint32_t buffer) const { return LocalTensor<half>(TPosition::A1, buffer * kPacketA * sizeof(half), kPacketA); }
+    __aicore__ inline LocalTensor<half> PacketA(uint32_t buffer) const {
+        return LocalTensor<half>(TPosition::A1, buffer * kPacketA * sizeof(half), kPacketA);
+    }
     __aicore__ inline LocalTensor<half> PacketB(uint32_t buffer) const {
         return LocalTensor<half>(TPosition::B1, (L1_BUFFERS * kPacketA + buffer * kPacketB) * sizeof(half), kPacketB);
     }
@@ -146,7 +155,8 @@ private:
 
 extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t m, uint32_t n, uint32_t k) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
-    if ASCEND_IS_AIV return;
+    if ASCEND_IS_AIV
+        return;
     Matmul op(a, b, c, Shape{m, n, k});
     const uint32_t core = GetBlockIdx(), column = core / CORES_M * SINGLE_N;
     if (column >= n) return;
