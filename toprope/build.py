@@ -98,7 +98,14 @@ def shared_library(
     their digests, is kept beside it. Raises NoCompiler, CompileFailed.
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
-    arguments = [*FLAGS, *LINK_FLAGS, f"-I{INCLUDE}", *(f"-I{p}" for p in include), *(f"-D{d}" for d in defines), *extra]
+    arguments = [
+        *FLAGS,
+        *LINK_FLAGS,
+        f"-I{INCLUDE}",
+        *(f"-I{p}" for p in include),
+        *(f"-D{d}" for d in defines),
+        *extra,
+    ]
     text = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
     key_text = json.dumps([text, arguments, [str(p) for p in link], _compiler_stamp()])
     key = hashlib.sha256(key_text.encode()).hexdigest()[:24]

@@ -159,7 +159,9 @@ def run(launch: Launch, soc: Soc) -> Trace:
             native.space_bytes[i][s] = soc.bytes_of(space) if space in _SPACES_OF[core_type] else 0
     arguments = (c.c_void_p * max(1, len(launch.arguments)))(*launch.arguments)
     native.arguments = arguments
-    cores = (_CoreSpec * len(launch.cores))(*(_CoreSpec(k.block, k.sub, CORE_TYPES.index(k.type)) for k in launch.cores))
+    cores = (_CoreSpec * len(launch.cores))(
+        *(_CoreSpec(k.block, k.sub, CORE_TYPES.index(k.type)) for k in launch.cores)
+    )
     native.cores, native.core_count = cores, len(launch.cores)
     native.blocks, native.ratio, native.mixed = launch.blocks, launch.ratio, launch.mixed
     native.execute, native.check_contracts = launch.execute, launch.check_contracts

@@ -151,10 +151,10 @@ def _entry_heads(text: str) -> Iterator[re.Match[str]]:
         begin = max(text.rfind(c, 0, mark.start()) for c in ";{}") + 1
         opening = text.find("(", mark.end())
         while (
-            0 <= opening and (match := _ENTRY.search(text, begin, opening + 1)) is None and opening - mark.end() < 200
+            opening >= 0 and (match := _ENTRY.search(text, begin, opening + 1)) is None and opening - mark.end() < 200
         ):
             opening = text.find("(", opening + 1)  # __mix__(1, 2) comes before the name
-        if 0 <= opening and match is not None and "__global__" in match["marks"]:
+        if opening >= 0 and match is not None and "__global__" in match["marks"]:
             after = match.end()
             yield match
 

@@ -7,13 +7,58 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FIELDS = (
-    "usedCoreNum M N Ka Kb singleCoreM singleCoreN singleCoreK baseM baseN baseK depthA1 depthB1 stepM stepN isBias transLength "
-    "iterateOrder shareMode shareL1Size shareL0CSize shareUbSize batchM batchN singleBatchM singleBatchN stepKa stepKb "
-    "depthAL1CacheUB depthBL1CacheUB dbL0A dbL0B dbL0C ALayoutInfoB ALayoutInfoS ALayoutInfoN ALayoutInfoG ALayoutInfoD "
-    "BLayoutInfoB BLayoutInfoS BLayoutInfoN BLayoutInfoG BLayoutInfoD CLayoutInfoB CLayoutInfoS1 CLayoutInfoN CLayoutInfoG "
-    "CLayoutInfoS2 BatchNum mxTypePara"
-).split()
+FIELDS = [
+    "usedCoreNum",
+    "M",
+    "N",
+    "Ka",
+    "Kb",
+    "singleCoreM",
+    "singleCoreN",
+    "singleCoreK",
+    "baseM",
+    "baseN",
+    "baseK",
+    "depthA1",
+    "depthB1",
+    "stepM",
+    "stepN",
+    "isBias",
+    "transLength",
+    "iterateOrder",
+    "shareMode",
+    "shareL1Size",
+    "shareL0CSize",
+    "shareUbSize",
+    "batchM",
+    "batchN",
+    "singleBatchM",
+    "singleBatchN",
+    "stepKa",
+    "stepKb",
+    "depthAL1CacheUB",
+    "depthBL1CacheUB",
+    "dbL0A",
+    "dbL0B",
+    "dbL0C",
+    "ALayoutInfoB",
+    "ALayoutInfoS",
+    "ALayoutInfoN",
+    "ALayoutInfoG",
+    "ALayoutInfoD",
+    "BLayoutInfoB",
+    "BLayoutInfoS",
+    "BLayoutInfoN",
+    "BLayoutInfoG",
+    "BLayoutInfoD",
+    "CLayoutInfoB",
+    "CLayoutInfoS1",
+    "CLayoutInfoN",
+    "CLayoutInfoG",
+    "CLayoutInfoS2",
+    "BatchNum",
+    "mxTypePara",
+]
 
 
 def cube_tiling(m: int, n: int, k: int, **fields: int) -> npt.NDArray[np.int32]:

@@ -32,5 +32,7 @@ def test_a_kernel_runs_and_leaves_a_trace() -> None:
     z = np.zeros_like(x)
     run = kernels(ADD).add[1](x, y, z, 256)
     np.testing.assert_array_equal(z, x + y)
-    assert [run.trace.ops[i["op"]].name for i in run.trace.instrs if run.trace.ops[i["op"]].kind in ("copy", "compute")] == ["DataCopy", "DataCopy", "Add", "DataCopy"]
+    assert [
+        run.trace.ops[i["op"]].name for i in run.trace.instrs if run.trace.ops[i["op"]].kind in ("copy", "compute")
+    ] == ["DataCopy", "DataCopy", "Add", "DataCopy"]
     assert list(run.outputs) == ["z"]

@@ -8,12 +8,14 @@
 namespace toprope {
 
 inline constexpr uint32_t kFractalBytes = 512;
-template <typename T> inline constexpr uint32_t kK0 = 256 / kElementBits<T>;  // elements in 32 bytes
+template <typename T>
+inline constexpr uint32_t kK0 = 256 / kElementBits<T>;  // elements in 32 bytes
 
 constexpr uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // One element as the accumulator's type; 4-bit elements are two to a byte, low half first.
-template <typename Acc, typename T> Acc cube_element(const uint8_t* base, uint64_t index) {
+template <typename Acc, typename T>
+Acc cube_element(const uint8_t* base, uint64_t index) {
     if constexpr (std::is_same_v<T, AscendC::int4b_t>) {
         const uint8_t byte = base[index / 2];
         return static_cast<Acc>(static_cast<int8_t>(index % 2 ? byte & 0xf0 : byte << 4) >> 4);
@@ -25,7 +27,8 @@ template <typename Acc, typename T> Acc cube_element(const uint8_t* base, uint64
 }
 
 // `count` consecutive elements.
-template <typename Acc, typename T> void cube_elements(Acc* out, const uint8_t* base, uint64_t index, uint32_t count) {
+template <typename Acc, typename T>
+void cube_elements(Acc* out, const uint8_t* base, uint64_t index, uint32_t count) {
     if constexpr (std::is_same_v<T, half> && std::is_same_v<Acc, float>)
         half_to_float_n(out, reinterpret_cast<const uint16_t*>(base) + index, count);
     else
