@@ -42,7 +42,7 @@ class KvMemory:
     @staticmethod
     def block_bytes(*, block_tokens: int, layers: int, kv_heads: int, head: int, dtype: torch.dtype) -> int:
         """Memory of one block in bytes."""
-        return 2 * layers * kv_heads * head * block_tokens * dtype.itemsize
+        return 2 * layers * kv_heads * head * block_tokens * int(dtype.itemsize)
 
     def keys(self, layer: int) -> torch.Tensor:
         """Keys of one layer, a view of shape ``[blocks, kv_heads, head, block_tokens]``."""

@@ -78,9 +78,12 @@ class Llama:
             head=self.config.head, dtype=self.kernels.dtype, host_blocks=host_blocks,
         )  # fmt: skip
 
-    @torch.inference_mode()
     def forward(self, plan: AttentionPlan, memory: KvMemory) -> torch.Tensor:
         """Compute the tokens of ``plan``, filling ``memory``; logits float32 ``[len(plan.sampled), vocab]``."""
+        with torch.inference_mode():
+            return self._forward(plan, memory)
+
+    def _forward(self, plan: AttentionPlan, memory: KvMemory) -> torch.Tensor:
         config, kernels, epsilon = self.config, self.kernels, self.config.norm_epsilon
         rows = len(plan.tokens)
         if rows > self.max_tokens:
