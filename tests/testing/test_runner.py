@@ -380,7 +380,7 @@ def test_outputs_are_completed_from_golden():
 
 def test_pytest_without_the_option_collects_nothing(project):
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "toprope.testing.plugin", "-p", "no:cacheprovider", str(project)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(project)],
         cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "no tests ran" in done.stdout
