@@ -142,8 +142,8 @@ def example_ratio(name: str, theirs: Callable[..., Any], bar: float) -> dict[str
     described = launch.read(file.with_suffix(".toml"), kernel.name)
     values = launch.arguments(kernel, described)
     arrays = [v for v in values.values() if isinstance(v, np.ndarray)]
-    ours = lambda: kernel[described.blocks](*values.values())  # noqa: E731
-    return {"ratio_to_numpy": ratio(ours, lambda: theirs(*arrays)), "bar": bar}
+    launcher = kernel[described.blocks]
+    return {"ratio_to_numpy": ratio(lambda: launcher(*values.values()), lambda: theirs(*arrays)), "bar": bar}
 
 
 def softmax_ratio() -> dict[str, float]:
