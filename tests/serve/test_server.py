@@ -273,7 +273,8 @@ def test_limits_of_queue_and_time(folder: Path) -> None:
         assert answer.json()["error"]["type"] == "rate_limit_error"
         assert answer.headers["retry-after"] == "1"
         small.until_idle()
-        small.server._options = type(small.server._options)("tiny", request_timeout_s=0.05)
+        # Far below what 500 steps can take on any machine.
+        small.server._options = type(small.server._options)("tiny", request_timeout_s=0.001)
         slow = small.complete(max_tokens=500)
         assert slow.status_code == 504
         assert slow.json()["error"]["code"] == "request_timeout"
