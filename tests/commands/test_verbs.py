@@ -170,6 +170,8 @@ def test_check_and_profile(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "o" / "out.html").read_text()
     assert "add_custom on ascend910b1" in page and "inQueueX.AllocTensor" in page
+    # Self-contained: nothing is fetched. (A drawing's xmlns is a name, not an address that is opened.)
+    assert not [mark for mark in ('src="http', "src='http", 'href="http', "url(http", "@import") if mark in page]
     trace = json.loads((tmp_path / "out.json").read_text())
     assert list(trace)[:2] == ["displayTimeUnit", "profilingType"]
     boxes = [e for e in trace["traceEvents"] if e["ph"] == "X"]
