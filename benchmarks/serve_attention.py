@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 from toprope.serve.attention import AttentionPlan
 from toprope.serve.batch import BatchEntry
-from toprope.serve.kernels import load_kernels
+from toprope.serve.choose_kernels import load_kernels
 from toprope.serve.kv_memory import KvMemory
 from toprope.serve.request import Request
 

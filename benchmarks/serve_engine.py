@@ -79,7 +79,7 @@ class Ours:
 
         from toprope.serve.engine import Engine
         from toprope.serve.engine_config import EngineConfig
-        from toprope.serve.kernels import load_kernels
+        from toprope.serve.choose_kernels import load_kernels
         from toprope.serve.model import Llama
         from toprope.serve.scheduler import SchedulerLimits
         from toprope.serve.weights import open_model

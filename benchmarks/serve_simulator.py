@@ -17,7 +17,7 @@ import torch
 
 from toprope.serve.engine import Engine
 from toprope.serve.engine_config import EngineConfig
-from toprope.serve.kernels import load_kernels
+from toprope.serve.choose_kernels import load_kernels
 from toprope.serve.kv_cache import KvCache
 from toprope.serve.llama_config import LlamaConfig
 from toprope.serve.model import Llama

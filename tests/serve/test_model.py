@@ -14,7 +14,7 @@ from tiny_llama import CONFIG, random_weights, reference_greedy, reference_logit
 
 from toprope.serve.attention import AttentionPlan  # noqa: E402
 from toprope.serve.bad_weights import BadWeights  # noqa: E402
-from toprope.serve.kernels import load_kernels  # noqa: E402
+from toprope.serve.choose_kernels import load_kernels  # noqa: E402
 from toprope.serve.llama_config import LlamaConfig, RopeScaling  # noqa: E402
 from toprope.serve.model import Llama  # noqa: E402
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -325,6 +327,54 @@ def test_ten_thousand_requests_at_once_are_answered(folder: Path) -> None:
         assert [choice["index"] for choice in choices] == list(range(10_000))
         assert len({choice["text"] for choice in choices}) == 1
         busy.until_idle()
+
+
+def _resident_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory use from /proc")
+def test_a_soak_of_ten_thousand_requests_with_cancellations_leaks_nothing(folder: Path) -> None:
+    rng = random.Random(0)
+    statuses: dict[int | str, int] = {}
+
+    async def one(client: Any, url: str) -> int | str:
+        body = {"model": "tiny", "prompt": "ab" * rng.randint(1, 20), "max_tokens": rng.randint(1, 12),
+                "stream": rng.random() < 0.5, "n": rng.choice((1, 1, 1, 3))}  # fmt: skip
+        call = asyncio.create_task(client.post(f"{url}/v1/completions", json=body))
+        if rng.random() < 0.3:
+            await asyncio.sleep(rng.random() * 0.05)
+            call.cancel()
+        try:
+            return (await call).status_code
+        except asyncio.CancelledError:
+            return "cancelled"
+
+    async def crowd(url: str, count: int) -> None:
+        left = iter(range(count))
+
+        async def visitor(client: Any) -> None:
+            for _ in left:
+                status = await one(client, url)
+                statuses[status] = statuses.get(status, 0) + 1
+
+        async with httpx.AsyncClient(timeout=60) as client:
+            await asyncio.gather(*(visitor(client) for _ in range(24)))
+
+    with running_server(folder, limits=SchedulerLimits(max_batch_size=32, max_tokens=256)) as busy:
+        worker = busy.server.engine.pid
+        assert worker is not None
+        asyncio.run(crowd(busy.url, 3_000))
+        busy.until_idle()
+        warm_kib = _resident_kib(worker)
+        asyncio.run(crowd(busy.url, 7_000))
+        busy.until_idle()
+        assert _resident_kib(worker) < warm_kib * 1.05 + 4096, "the engine grew over the last 7,000 requests"
+        assert busy.server.engine.pid == worker, "the worker never died"
+    assert set(statuses) == {200, "cancelled"} and sum(statuses.values()) == 10_000, statuses
+    assert statuses["cancelled"] > 500, statuses
 
 
 def test_every_error_has_a_page() -> None:

@@ -15,7 +15,7 @@ from .batch import Batch
 from .delta import Delta
 from .engine_config import EngineConfig
 from .errors import ServeError
-from .kernels import load_kernels
+from .choose_kernels import load_kernels
 from .kv_cache import KvCache
 from .kv_memory import KvMemory
 from .model import Llama

@@ -7,8 +7,6 @@ from typing import Protocol
 
 import torch
 
-from toprope.errors import CompileFailed, NoCompiler
-
 from .attention import AttentionPlan
 from .kv_memory import KvMemory
 
@@ -60,20 +58,3 @@ class Kernels(Protocol):
         self, qkv: torch.Tensor, heads: int, plan: AttentionPlan, memory: KvMemory, layer: int, out: torch.Tensor
     ) -> None:
         """out ``[rows, heads * head]`` = causal attention of the queries over the cache through the block tables."""
-
-
-def load_kernels(dtype: torch.dtype, prefer: str = "auto") -> Kernels:
-    """``compiled``, ``torch``, or ``auto``: compiled when there is a C++ compiler, else torch."""
-    from .compiled_kernels import CompiledKernels  # both import this module
-    from .torch_kernels import TorchKernels
-
-    if prefer == "torch":
-        return TorchKernels(dtype)
-    if prefer not in ("auto", "compiled"):
-        raise ValueError(f"kernels {prefer!r} do not exist\n  cure: use auto, compiled or torch")
-    try:
-        return CompiledKernels(dtype)
-    except (NoCompiler, CompileFailed):
-        if prefer == "compiled":
-            raise
-        return TorchKernels(dtype)

@@ -72,7 +72,7 @@ class Planner:
     """One question: this model on this chip under this traffic.
 
     ``kv_blocks`` overrides the memory estimate (a number for each block size would not be comparable, so it needs a
-    single one). ``cost`` overrides the roofline, for example with a ``MeasuredCost``.
+    single one). ``cost`` replaces the roofline, for example by a ``KernelCost`` or ``MeasuredCost``; block moves come on top.
     """
 
     model: ModelShape
@@ -99,7 +99,8 @@ class Planner:
         policy = make_policy(settings.policy, ttft_s=self.slo.ttft_s, tpot_s=self.slo.tpot_s)
         cache = KvCache(blocks, settings.block_size, prefix_caching=shares_prefixes)
         scheduler = Scheduler(cache, limits, policy)
-        cost = self.cost or SwapCost(RooflineCost(self.model, self.chip), self.model, self.chip, settings.block_size)
+        computing = self.cost or RooflineCost(self.model, self.chip)
+        cost = SwapCost(computing, self.model, self.chip, settings.block_size)
         log = logging.getLogger("toprope.serve")
         level = log.level
         log.setLevel(logging.ERROR)  # preemptions are counted in the result; hundreds of log lines would hide it

@@ -7,7 +7,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,11 +14,12 @@ from ..errors import BadInput, TopropeError
 from ..soc import load
 from .capacity import concurrency
 from .engine_flags import mindie_config, vllm_flags
+from .kernel_cost import KernelCost
 from .model_shape import PRESETS, ModelShape
 from .plan_page import plan_page
 from .plan_sweep import Planner, PlanPoint, PlanSpace, Slo, frontier
 from .recommendation import Recommendation, recommend
-from .step_cost import ChipRates
+from .step_cost import ChipRates, RooflineCost
 from .traffic import Arrival, Lengths, all_at_once, between, bursts, from_csv, with_shared_prefixes
 
 _Item = TypeVar("_Item")
@@ -41,7 +41,8 @@ def _plan(args: argparse.Namespace) -> int:
     slo = Slo(args.ttft, args.tpot)
     longest = max(a.prompt_tokens + a.output_tokens for a in arrivals)
     max_model_len = args.max_model_len or min(model.max_model_len, _round_up(longest))
-    planner = Planner(model, chip, arrivals, slo, max_model_len, args.kv_blocks)
+    cost = _cost(args, model, chip)
+    planner = Planner(model, chip, arrivals, slo, max_model_len, args.kv_blocks, cost)
     space = PlanSpace(args.max_batch_size, args.max_tokens, args.block_size, args.policy)
 
     def show(point: PlanPoint) -> None:
@@ -50,7 +51,7 @@ def _plan(args: argparse.Namespace) -> int:
 
     points = planner.sweep(space, progress=show)
     chosen = recommend(points, slo)
-    notes = _notes(planner, chosen)
+    notes = _notes(planner, chosen, cost.basis)
     if args.html:
         title = f"Serving {model.name} on {chip.name}"
         Path(args.html).write_text(plan_page(title, points, chosen, slo, notes), encoding="utf-8")
@@ -96,6 +97,11 @@ def _parser() -> argparse.ArgumentParser:
     chip.add_argument("--bandwidth-gbps", type=float, help="attained memory bandwidth, 1e9 bytes per second")
     chip.add_argument("--memory-gb", type=float, help="device memory, 1e9 bytes")
     chip.add_argument("--overhead-ms", type=float, help="time of a step that computes nothing")
+    chip.add_argument(
+        "--cost",
+        choices=("kernels", "roofline"),
+        help="step times: predicted matmul kernels (default where they run, at the chip's own rates), or a roofline",
+    )
     add("--html", metavar="FILE", help="write a page with the frontier")
     add("--json", action="store_true", help="print JSON")
     add("--quiet", action="store_true", help="no progress")
@@ -122,14 +128,20 @@ def _chip(args: argparse.Namespace) -> ChipRates:
         "memory_bytes": args.memory_gb and args.memory_gb * 1e9,
         "overhead_s": args.overhead_ms and args.overhead_ms / 1e3,
     }
-    changed = {name: value for name, value in given.items() if value is not None}
-    chip = ChipRates.of(load(args.chip))
-    if not changed:
-        return chip
     try:
-        return replace(chip, sources=f"given: {', '.join(changed)}; the rest from {chip.sources}", **changed)
+        return ChipRates.of(load(args.chip), **{name: value for name, value in given.items() if value is not None})
     except ValueError as error:
         raise BadInput(str(error), cure="give positive rates") from error
+
+
+def _cost(args: argparse.Namespace, model: ModelShape, chip: ChipRates) -> RooflineCost:
+    soc = load(args.chip)
+    changed = args.tflops is not None or args.bandwidth_gbps is not None
+    if args.cost == "kernels" and changed:
+        raise BadInput("--cost kernels with other rates than the chip's", cure="leave out one of the two")
+    if args.cost == "kernels" or (args.cost is None and not changed and KernelCost.runs_on(soc)):
+        return KernelCost(model, chip, soc)
+    return RooflineCost(model, chip)
 
 
 def _arrivals(args: argparse.Namespace) -> list[Arrival]:
@@ -148,7 +160,7 @@ def _round_up(tokens: int) -> int:
     return -(-tokens // 256) * 256
 
 
-def _notes(planner: Planner, chosen: Recommendation) -> list[str]:
+def _notes(planner: Planner, chosen: Recommendation, basis: str) -> list[str]:
     prompt = sum(a.prompt_tokens for a in planner.arrivals) // len(planner.arrivals)
     output = sum(a.output_tokens for a in planner.arrivals) // len(planner.arrivals)
     fits = concurrency(chosen.point.kv_blocks, chosen.point.settings.block_size, prompt, output)
@@ -164,7 +176,7 @@ def _notes(planner: Planner, chosen: Recommendation) -> list[str]:
         *notes,
         f"{chosen.point.kv_blocks} blocks hold {fits.staggered} requests of the mean lengths ({prompt} in, {output} "
         f"out) in steady state, {fits.worst} at full length, {fits.halfway} by the rule (in + out) / 2",
-        f"times are a roofline of {planner.chip.name}: {planner.chip.flops_per_s / 1e12:g} TFLOPS, "
+        f"times: {basis} of {planner.chip.name}: {planner.chip.flops_per_s / 1e12:g} TFLOPS, "
         f"{planner.chip.bytes_per_s / 1e9:g} GB/s, {planner.chip.overhead_s * 1e3:g} ms a step. {planner.chip.sources}",
     ]
 

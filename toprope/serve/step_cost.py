@@ -38,21 +38,28 @@ class ChipRates:
                 raise ValueError(f"{field} of {self.name} must be positive, got {getattr(self, field)}")
 
     @classmethod
-    def of(cls, soc: Soc) -> ChipRates:
-        """The rates of a chip file: 16-bit matrix products at 80 % of the peak (published: 74 to 89 %), reads from HBM."""
-        steps_per_s = soc.aic * soc.ghz * 1e9 / soc.cost("mmad").per_work_of("float16", "float32")
+    def of(cls, soc: Soc, **given: float) -> ChipRates:
+        """The rates of a chip file: 16-bit matrix products at 80 % of the peak (published: 74 to 89 %), reads from HBM.
+
+        ``given`` replaces fields by name; a number that is given need not be in the chip file. Raises ``BadChip``.
+        """
         bandwidth, memory = "hbm.read_tbps", "memory.gm_bytes"
-        return cls(
-            soc.name,
-            flops_per_s=0.8 * steps_per_s * _FLOPS_PER_STEP,
-            bytes_per_s=soc.number(bandwidth) * 1e12,
-            memory_bytes=soc.number(memory),
-            overhead_s=3e-3,
-            sources=(
-                f"bandwidth {soc.kind_of(bandwidth)}: {soc.source_of(bandwidth)}; memory {soc.kind_of(memory)}; "
-                "matrix rate derived: 80 % of cores x clock x 8192; overhead and host link (20 GB/s) assumed"
-            ),
-        )
+        rates = dict(given)
+        sources = [f"given: {', '.join(given)}"] if given else []
+        if "bytes_per_s" not in given:
+            rates["bytes_per_s"] = soc.number(bandwidth) * 1e12
+            sources.append(f"bandwidth {soc.kind_of(bandwidth)}: {soc.source_of(bandwidth)}")
+        if "memory_bytes" not in given:
+            rates["memory_bytes"] = soc.number(memory)
+            sources.append(f"memory {soc.kind_of(memory)}")
+        if "flops_per_s" not in given:
+            steps_per_s = soc.aic * soc.ghz * 1e9 / soc.cost("mmad").per_work_of("float16", "float32")
+            rates["flops_per_s"] = 0.8 * steps_per_s * _FLOPS_PER_STEP
+            sources.append("matrix rate derived: 80 % of cores x clock x 8192")
+        if "overhead_s" not in given:
+            rates["overhead_s"] = 3e-3
+            sources.append("overhead assumed")
+        return cls(soc.name, **rates, sources="; ".join([*sources, "host link (20 GB/s) assumed"]))
 
 
 class RooflineCost:
@@ -62,6 +69,8 @@ class RooflineCost:
     head (only for entries that sample), block moves. A bound, not a measurement: it ignores how well one part overlaps
     with the next, which makes it slow, and every inefficiency not in ``ChipRates``, which makes it fast.
     """
+
+    basis = "a roofline"
 
     def __init__(self, model: ModelShape, chip: ChipRates) -> None:
         self.model, self.chip = model, chip
@@ -79,11 +88,17 @@ class RooflineCost:
             sampled += samples
             attention_flops += count * (start + (count + 1) / 2)
             kv_bytes += start + 2 * count
-        model, chip = self.model, self.chip
-        linear = self._longer(2.0 * model.layer_parameters * tokens, self._layer_bytes if tokens else 0.0)
-        head = self._longer(2.0 * model.head_parameters * sampled, self._head_bytes if sampled else 0.0)
-        attention = self._longer(attention_flops * self._attention_flops, kv_bytes * model.kv_bytes_per_token)
-        return chip.overhead_s + linear + head + attention
+        products_s = (self.layers_s(tokens) if tokens else 0.0) + (self.head_s(sampled) if sampled else 0.0)
+        attention_s = self._longer(attention_flops * self._attention_flops, kv_bytes * self.model.kv_bytes_per_token)
+        return self.chip.overhead_s + products_s + attention_s
+
+    def layers_s(self, tokens: int) -> float:
+        """Seconds of all linear layers for a step of ``tokens``."""
+        return self._longer(2.0 * self.model.layer_parameters * tokens, self._layer_bytes)
+
+    def head_s(self, sampled: int) -> float:
+        """Seconds of the output head for ``sampled`` tokens."""
+        return self._longer(2.0 * self.model.head_parameters * sampled, self._head_bytes)
 
     def _longer(self, flops: float, moved_bytes: float) -> float:
         return max(flops / self.chip.flops_per_s, moved_bytes / self.chip.bytes_per_s)
