@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch")
 from tiny_llama import CONFIG, END, random_weights, reference_greedy, save_model  # noqa: E402
 
 from toprope.serve.batch import PreemptionMode  # noqa: E402
+from toprope.serve.choose_kernels import load_kernels  # noqa: E402
 from toprope.serve.engine import Engine, UnsupportedRequest  # noqa: E402
 from toprope.serve.engine_config import EngineConfig  # noqa: E402
 from toprope.serve.errors import NeverFits, UnknownRequest  # noqa: E402
-from toprope.serve.choose_kernels import load_kernels  # noqa: E402
 from toprope.serve.kv_memory import KvMemory  # noqa: E402
 from toprope.serve.model import Llama  # noqa: E402
 from toprope.serve.request import FinishReason, Request, SamplingParams  # noqa: E402

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from toprope.serve.compiled_kernels import CompiledKernels  # noqa: E402
 from toprope.serve.choose_kernels import load_kernels  # noqa: E402
+from toprope.serve.compiled_kernels import CompiledKernels  # noqa: E402
 from toprope.serve.torch_kernels import TorchKernels  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.compiler]

@@ -12,10 +12,10 @@ import torch
 
 from .attention import AttentionPlan
 from .batch import Batch
+from .choose_kernels import load_kernels
 from .delta import Delta
 from .engine_config import EngineConfig
 from .errors import ServeError
-from .choose_kernels import load_kernels
 from .kv_cache import KvCache
 from .kv_memory import KvMemory
 from .model import Llama
