@@ -77,7 +77,7 @@ extern "C" void tile_matmul(float* c, const float* a, const float* b, uint32_t m
             float* out = c + size_t{i} * 16 * n + j * 16;
             if (accumulate)
                 for (uint32_t r = 0; r < rows; ++r) std::memcpy(block + r * 16, out + size_t{r} * n, columns * sizeof(float));
-            cube_block(block, left + i * panel, k0, right + j * panel, k, accumulate != 0);
+            cube_product(block, left + i * panel, right + j * panel, {1, kf, 1, k0, k, accumulate != 0});
             for (uint32_t r = 0; r < rows; ++r) std::memcpy(out + size_t{r} * n, block + r * 16, columns * sizeof(float));
         }
 }

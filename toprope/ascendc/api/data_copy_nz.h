@@ -73,15 +73,15 @@ void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const Ascend
     touch_matrix(instr, s, Mode::read, 0, row_bytes, rows, src_row, matrices, src_matrix);
     touch_nz(instr, d, Mode::write, z);
     if (!self->execute) return;
+    const uint64_t whole = row_bytes / kBlockBytes, rest = row_bytes % kBlockBytes;
     for (uint64_t m = 0; m < matrices; ++m)
         for (uint64_t r = 0; r < rows; ++r) {
             const uint8_t* from = s.host + m * src_matrix + r * src_row;
             uint8_t* to = d.host + m * z.matrix_step + r * z.row_step;
-            for (uint64_t done = 0; done < row_bytes; done += kBlockBytes, to += z.block_step) {
-                const uint64_t piece = row_bytes - done < kBlockBytes ? row_bytes - done : kBlockBytes;
-                std::memcpy(to, from + done, piece);
-                std::memset(to + piece, 0, kBlockBytes - piece);  // the last column block is filled up with zeros
-            }
+            for (uint64_t block = 0; block < whole; ++block, from += kBlockBytes, to += z.block_step) std::memcpy(to, from, kBlockBytes);
+            if (rest == 0) continue;
+            std::memcpy(to, from, rest);
+            std::memset(to + rest, 0, kBlockBytes - rest);  // the last column block is filled up with zeros
         }
 }
 

@@ -88,14 +88,17 @@ D fixpipe_value(S value, QuantMode_t mode, uint64_t parameter, bool relu) {
     }
 }
 
-// `count` (at most 32) neighbours in row m from column n of result `nd` in L0C: zN, 16x16 blocks; srcStride counts rows of 16
-// elements between columns of blocks.
+// Where element (m, n) of result `nd` lies in L0C: zN, 16x16 blocks; srcStride counts rows of 16 elements between columns of blocks.
+inline uint64_t l0c_index(uint32_t nd, uint32_t m, uint32_t n, const AscendC::FixpipeParamsV220& p) {
+    return (uint64_t{nd} * p.srcNdStride * 16 + uint64_t{n / 16} * p.srcStride + m) * 16 + n % 16;
+}
+
+// `count` (at most 32) neighbours in row m from column n.
 template <typename S>
 void l0c_row(S* out, const uint8_t* base, uint32_t nd, uint32_t m, uint32_t n, uint32_t count, const AscendC::FixpipeParamsV220& p) {
-    for (uint32_t i = 0; i < count; i += 16) {
-        const uint64_t at = (uint64_t{nd} * p.srcNdStride * 16 + uint64_t{(n + i) / 16} * p.srcStride + m) * 16;
-        std::memcpy(static_cast<void*>(out + i), base + (at + (n + i) % 16) * sizeof(S), (count - i < 16 ? count - i : 16) * sizeof(S));
-    }
+    for (uint32_t i = 0; i < count; i += 16)
+        std::memcpy(static_cast<void*>(out + i), base + l0c_index(nd, m, n + i, p) * sizeof(S),
+                    (count - i < 16 ? count - i : 16) * sizeof(S));
 }
 
 // Where the result goes: rows of an ND matrix, or columns of c0 elements (NZ).
@@ -112,24 +115,26 @@ struct FixpipeTarget {
 template <typename D, typename S>
 void fixpipe_run(uint8_t* to, const uint8_t* from, const uint64_t* factors, const FixpipeTarget<D>& target,
                  const AscendC::FixpipeParamsV220& p, bool to_gm) {
-    const bool atomic = to_gm && self->atomic != AtomicOp::none;
-    const auto store = [atomic](uint8_t* at, const uint8_t* row, size_t bytes) {
-        if (atomic)
-            accumulate(at, row, bytes);
-        else
-            std::memcpy(at, row, bytes);
-    };
+    const bool atomic = to_gm && self->atomic != AtomicOp::none, unchanged = std::is_same_v<D, S> && !p.reluEn && !atomic;
     const uint32_t step = target.nz ? target.c0 : 16;
     for (uint32_t nd = 0; nd < (target.nz ? 1u : p.ndNum); ++nd)
-        for (uint32_t n = 0; n < p.nSize; n += step)
-            for (uint32_t m = 0; m < p.mSize; ++m) {
+        for (uint32_t m = 0; m < p.mSize; ++m)
+            for (uint32_t n = 0; n < p.nSize; n += step) {
+                uint8_t* at = to + target.offset(nd, m, n, p);
+                const uint32_t count = p.nSize - n < step ? p.nSize - n : step;
+                if (unchanged && count == 16) {
+                    std::memcpy(at, from + l0c_index(nd, m, n, p) * sizeof(S), 16 * sizeof(S));
+                    continue;
+                }
                 S in[32];
                 D row[32];
-                const uint32_t count = p.nSize - n < step ? p.nSize - n : step;
                 l0c_row(in, from, nd, m, n, count, p);
                 for (uint32_t i = 0; i < count; ++i)
                     row[i] = fixpipe_value<D, S>(in[i], p.quantPre, factors != nullptr ? factors[n + i] : p.deqScalar, p.reluEn);
-                store(to + target.offset(nd, m, n, p), reinterpret_cast<const uint8_t*>(row), count * sizeof(D));
+                if (atomic)
+                    accumulate(at, reinterpret_cast<const uint8_t*>(row), count * sizeof(D));
+                else
+                    std::memcpy(at, row, count * sizeof(D));
             }
 }
 

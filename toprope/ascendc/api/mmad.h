@@ -95,16 +95,20 @@ template <typename Acc, typename S>
 const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
     const uint32_t fractal = 16 * s.k0;
     auto* out = reinterpret_cast<Acc*>(cube_scratch(1, size_t{s.nf} * s.kf * fractal));
-    Acc columns[16 * 64];
     for (uint32_t f = 0; f < s.kf; ++f)
         for (uint32_t j = 0; j < s.nf; ++j) {
-            cube_elements<Acc, S>(columns, b, (uint64_t{f} * s.nf + j) * fractal, fractal);
+            const uint64_t from = (uint64_t{f} * s.nf + j) * fractal;
             Acc* to = out + (size_t{j} * s.kf + f) * fractal;
-            if constexpr (kK0<S> == 16 && std::is_same_v<Acc, float>)
-                transpose_16x16(to, columns);
-            else
+            if constexpr (sizeof(S) == 2) {
+                uint16_t rows[256];
+                transpose_16x16(rows, reinterpret_cast<const uint16_t*>(b) + from);
+                cube_elements<Acc, S>(to, reinterpret_cast<const uint8_t*>(rows), 0, 256);
+            } else {
+                Acc columns[16 * 64];
+                cube_elements<Acc, S>(columns, b, from, fractal);
                 for (uint32_t i = 0; i < s.k0; ++i)
                     for (uint32_t c = 0; c < 16; ++c) to[i * 16 + c] = columns[c * s.k0 + i];
+            }
         }
     round_operand<Acc, S>(out, size_t{s.nf} * s.kf * fractal);
     return out;
@@ -112,16 +116,10 @@ const Acc* mmad_right(const uint8_t* b, const MmadShape& s) {
 
 template <typename U, typename S, typename Acc>
 void mmad_run(Acc* c, const uint8_t* a, const uint8_t* b, const Acc* bias, const MmadShape& s, bool accumulate) {
-    const Acc* left = mmad_left<Acc, U>(a, s);
-    const Acc* right = mmad_right<Acc, S>(b, s);
-    const size_t panel = size_t{s.kf} * 16 * s.k0;
-    for (uint32_t j = 0; j < s.nf; ++j)
-        for (uint32_t i = 0; i < s.mf; ++i) {
-            Acc* block = c + (size_t{j} * s.mf + i) * 256;
-            if (bias != nullptr)
-                for (uint32_t e = 0; e < 256; ++e) block[e] = bias[j * 16 + e % 16];
-            cube_block(block, left + i * panel, s.k0, right + j * panel, s.k, accumulate || bias != nullptr);
-        }
+    if (bias != nullptr)
+        for (uint32_t j = 0; j < s.nf; ++j)
+            for (uint32_t e = 0; e < s.mf * 256; ++e) c[size_t{j} * s.mf * 256 + e] = bias[j * 16 + e % 16];
+    cube_product(c, mmad_left<Acc, U>(a, s), mmad_right<Acc, S>(b, s), {s.mf, s.kf, s.nf, s.k0, s.k, accumulate || bias != nullptr});
 }
 
 // Products of fewer than ten blocks of C may read their sum before the product before has written it. Page: Mmad, 同步优化说明.

@@ -35,13 +35,16 @@ void cube_elements(Acc* out, const uint8_t* base, uint64_t index, uint32_t count
         for (uint32_t i = 0; i < count; ++i) out[i] = cube_element<Acc, T>(base, index + i);
 }
 
-// c[16][16] (+)= A[16][k] x B[k][16], the inner loop of every product; A lies in fractals of 16 x k0, one after the other, B as rows.
+// C (+)= A x B in blocks of 16 x 16: C column of blocks by column of blocks (zN), A [mf][kf][16][k0], B [nf][kf * k0][16].
+struct CubeProduct {
+    uint32_t mf, kf, nf, k0, k;
+    bool accumulate;
+};
 // In the runtime, where fused multiply-add is allowed: products of 16-bit floats are exact in float, so fusing does not change them.
-void cube_block(float* c, const float* a, uint32_t k0, const float* b, uint32_t k, bool accumulate);
-void cube_block(int32_t* c, const int32_t* a, uint32_t k0, const int32_t* b, uint32_t k, bool accumulate);
+void cube_product(float* c, const float* a, const float* b, const CubeProduct& p);
+void cube_product(int32_t* c, const int32_t* a, const int32_t* b, const CubeProduct& p);
 
-// 16 x 16 transposes, in the runtime because they are permutations of whole vectors.
-void transpose_16x16(float* out, const float* in);
+// Turns a square of 16-bit elements; `out` and `in` may not overlap.
 void transpose_16x16(uint16_t* out, const uint16_t* in);
 
 // Room for the converted operands of an Mmad (0: left, 1: right) and a widened result (2); grows to the largest asked for.
