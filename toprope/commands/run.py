@@ -1,14 +1,18 @@
-"""toprope run: compile, run on all blocks, compare with a reference, list findings, show the time."""
+"""toprope run: compile, run on all blocks, compare with a reference, list findings, show the time; whole host programs too."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import numpy as np
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
+from toprope.kernel import DEFAULT_SOC
+from toprope.program import SOURCES, as_json, is_program, run_program, show
 from toprope.report import summary, text
+from toprope.soc import load as load_soc
 
 
 def main(argv: list[str]) -> int:
@@ -17,6 +21,8 @@ def main(argv: list[str]) -> int:
     p.add_argument("--save", type=Path, metavar="FOLDER", help="write the outputs there as .npy")
     p.add_argument("--verbose", action="store_true", help="every finding in full, also advice")
     options = p.parse_intermixed_args(argv)
+    if is_program(Path(options.kernel)):
+        return _run_program(options)
     prepared = prepare(options)
     if prepared is None:
         return 0
@@ -40,3 +46,23 @@ def _run(prepared: Prepared) -> int:
     if run.trace.signal:
         return CRASHED
     return 1 if result.errors or not result.passed else 0
+
+
+def _run_program(options: argparse.Namespace) -> int:
+    """A source with a main function: more sources and the program's own arguments follow its name."""
+    sources = [Path(options.kernel), *(Path(a) for a in options.arguments if a.endswith(SOURCES))]
+    result = run_program(
+        sources,
+        load_soc(options.soc or DEFAULT_SOC),
+        arguments=[a for a in options.arguments if not a.endswith(SOURCES)],
+        include=options.include,
+        defines=options.defines,
+        time_limit_s=options.time_limit,
+    )
+    if options.json:
+        print(json.dumps(as_json(result), indent=1))
+    else:
+        show(result, verbose=options.verbose)
+    if result.code < 0:
+        return CRASHED
+    return 1 if result.code or result.errors else 0

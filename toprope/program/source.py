@@ -1,0 +1,193 @@
+"""The text of a host program: is it one, which kernels does it launch, and its launch syntax in plain C++."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toprope.errors import BadInput, BadKernel
+from toprope.source import Entry, Parameter, entries, local_files, strip_comments
+
+_MAIN = re.compile(r"^\s*(?:int|int32_t|auto|signed)\s+main\s*\(", re.M)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"[^\n]*', re.M)
+_LAUNCHED = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|\baclrtlaunch_(\w+?)(?:\.h\"|\s*\()")
+SOURCES = (".cpp", ".asc", ".cce", ".cc", ".cxx")
+
+
+def is_program(path: Path) -> bool:
+    """Whether a source file has a main function, so that it runs as a program and not as a single kernel."""
+    return (
+        path.suffix in SOURCES
+        and path.is_file()
+        and bool(_MAIN.search(strip_comments(path.read_text(errors="replace"))))
+    )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program's sources.
+
+    text      the compilation unit, launches rewritten, lines as in the sources
+    folders   include folders, the sources' own
+    entries   kernels in these sources by name
+    launched  names of kernels that are launched by name (ACLRT_LAUNCH_KERNEL) and lie elsewhere
+    """
+
+    text: str
+    folders: tuple[Path, ...]
+    entries: dict[str, Entry]
+    launched: tuple[str, ...]
+
+
+def read(sources: Sequence[Path]) -> Program:
+    """Read a program. Raises BadInput for a file that is missing or a launch that cannot be read."""
+    parts, found, launched, folders = [], {}, {}, {}
+    for source in sources:
+        if not source.is_file():
+            raise BadInput(f"there is no file {source}", cure="check the path")
+        parts.append(_expanded(source.resolve(), set()))
+        folders[source.resolve().parent] = None
+        for file, text in local_files(source):
+            launched |= {a or b: None for a, b in _LAUNCHED.findall(text)}
+            if "__global__" in text:
+                found |= {e.name: e for e in _entries(file)}
+    return Program("".join(parts), tuple(folders), found, tuple(n for n in launched if n not in found))
+
+
+def _entries(file: Path) -> list[Entry]:
+    try:
+        return entries(file)
+    except BadKernel:  # only declarations
+        return []
+
+
+def _expanded(file: Path, seen: set[Path]) -> str:
+    """The file with launches rewritten; an included file that launches kernels, itself or further down, stands in its include's place."""
+    seen.add(file)
+    text = rewritten(file.read_text(errors="replace"), str(file))
+
+    def include(match: re.Match[str]) -> str:
+        target = (file.parent / match[1]).resolve()
+        if not target.is_file() or not _launches(target):
+            return match[0]
+        inner = "" if target in seen else _expanded(target, seen)
+        line = text.count("\n", 0, match.start()) + 2
+        return f'{inner}\n#line {line - 1} "{file}"'
+
+    return f'#line 1 "{file}"\n{_INCLUDE.sub(include, text)}\n'
+
+
+def _launches(file: Path) -> bool:
+    return any("<<<" in text for _, text in local_files(file))
+
+
+def rewritten(text: str, file: str) -> str:
+    """`kernel<<<blocks, l2ctrl, stream>>>(...)` as a call; lines stay where they are. Raises BadInput with the line of a bad launch."""
+    bare = strip_comments(text)
+    out, copied = [], 0
+    for begin, name_at, end in _configurations(bare, file):
+        line = bare.count("\n", 0, begin) + 1
+        inside = [p.strip() for p in _split(bare[begin + 3 : end])]
+        if len(inside) not in (1, 2, 3):
+            raise BadInput(
+                f"{file}:{line}: a launch has {len(inside)} settings",
+                cure="write kernel<<<blocks, nullptr, stream>>>(arguments)",
+            )
+        blocks, l2, stream = (*inside, "nullptr", "nullptr")[:3]
+        out.append(text[copied:name_at])
+        lines = "\n" * bare.count("\n", name_at, end + 3)
+        out.append(f"TOPROPE_LAUNCH({bare[name_at:begin].strip()})(__FILE__, {line}, {blocks}, {l2}, {stream}){lines}")
+        copied = end + 3
+    return "".join([*out, text[copied:]])
+
+
+def _configurations(bare: str, file: str) -> Iterator[tuple[int, int, int]]:
+    """Of each launch: where `<<<` is, where the kernel's name begins, where `>>>` is."""
+    at = bare.find("<<<")
+    while at >= 0:
+        line_begin = bare.rfind("\n", 0, at) + 1
+        end = bare.find(">>>", at)
+        in_string = bare.count('"', line_begin, at) % 2 == 1
+        if not in_string and end > 0:
+            name_at = _name_before(bare, at)
+            if name_at == at:
+                raise BadInput(
+                    f"{file}:{bare.count(chr(10), 0, at) + 1}: no kernel stands before <<<",
+                    cure="write kernel<<<blocks, nullptr, stream>>>(arguments)",
+                )
+            yield at, name_at, end
+            at = end
+        at = bare.find("<<<", at + 3)
+
+
+def _name_before(text: str, at: int) -> int:
+    """Where a kernel's name with its template arguments and namespaces begins that ends before `at`."""
+    begin = at
+    while True:
+        stripped = len(text[:begin].rstrip())
+        if stripped and text[stripped - 1] == ">" and text[stripped - 2] != "-":
+            depth, i = 0, stripped
+            while i > 0:
+                i -= 1
+                depth += text[i] == ">"
+                depth -= text[i] == "<"
+                if depth == 0:
+                    break
+            begin = i
+            continue
+        match = re.search(r"(?:::\s*)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$", text[max(0, begin - 400) : begin])
+        if match is None or match[0].strip() in ("return", "template"):
+            return begin
+        begin = begin - len(match[0])
+        before = text[:begin].rstrip()
+        if not before.endswith("::"):
+            return begin
+        begin = len(before) - 2  # Outer<T>::kernel
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, begin = [], 0, 0
+    for i, ch in enumerate(text):
+        depth += ch in "(["
+        depth -= ch in ")]"
+        if ch == "," and depth == 0:
+            parts.append(text[begin:i])
+            begin = i + 1
+    return [*parts, text[begin:]]
+
+
+def kernel_source(name: str, given: Sequence[Path], around: Sequence[Path]) -> Path:
+    """The file that defines kernel `name`: among the given sources, else in the folders around the program. Raises BadInput."""
+    mark = re.compile(rf"\b{re.escape(name)}\s*\(")
+    candidates = list(given)
+    for folder in around:
+        for root in (folder, folder.parent):
+            candidates += [f for f in sorted(root.glob("*")) + sorted(root.glob("*/*")) if f.suffix in SOURCES]
+    for file in dict.fromkeys(f.resolve() for f in candidates):
+        text = file.read_text(errors="replace") if file.is_file() and file.stat().st_size < 4 << 20 else ""
+        if "__global__" in text and mark.search(text) and any(e.name == name for e in _entries(file)):
+            return file
+    raise BadInput(
+        f"the program launches {name}, and no source with that kernel was found",
+        cure=f"name it: toprope run main.cpp {name}.cpp",
+    )
+
+
+def launch_header(entry: Entry) -> str:
+    """aclrtlaunch_<name>.h: the function that the vendor's build generates for a kernel."""
+    known = re.compile(r"^(?:(?:const )?(?:u?int(?:8|16|32|64)_t|float|double|bool|int|unsigned|size_t|half|char))$")
+    generic = [i for i, p in enumerate(entry.parameters) if not p.is_pointer and not known.match(p.type)]
+    template = f"template <{', '.join(f'typename T{i}' for i in generic)}>\n" if generic else ""
+
+    def declared(i: int, p: Parameter) -> str:
+        return f"void* a{i}" if p.is_pointer else f"T{i} a{i}" if i in generic else f"{p.type} a{i}"
+
+    parameters = "".join(f", {declared(i, p)}" for i, p in enumerate(entry.parameters))
+    values = ", ".join(f"a{i}" for i in range(len(entry.parameters)))
+    return (
+        f'#pragma once\n#include "acl/launch.h"\n{template}inline uint32_t aclrtlaunch_{entry.name}'
+        f"(uint32_t blocks, aclrtStream stream{parameters}) {{\n"
+        f'    return toprope::program::launch_values("{entry.name}", nullptr, blocks, stream, std::make_tuple({values}));\n}}\n'
+    )
