@@ -302,7 +302,7 @@ def _check_sizes(kernel: Kernel, library: c.CDLL, call: _Launch) -> None:
 
 def _arguments(call: _Launch, memory: Sequence[_Memory], names: Sequence[str]) -> list[runtime.GmArgument]:
     """All device blocks as GM; a block that an argument points to has that argument's name."""
-    called = {}
+    called: dict[int, str] = {}
     for i in range(call.argument_count):
         if call.argument_bytes[i] == 8 and i < len(names):
             value = c.cast(call.arguments[i], c.POINTER(c.c_uint64))[0]

@@ -43,7 +43,10 @@ class Program:
 
 def read(sources: Sequence[Path]) -> Program:
     """Read a program. Raises BadInput for a file that is missing or a launch that cannot be read."""
-    parts, found, launched, folders = [], {}, {}, {}
+    parts: list[str] = []
+    found: dict[str, Entry] = {}
+    launched: dict[str, None] = {}
+    folders: dict[Path, None] = {}
     for source in sources:
         if not source.is_file():
             raise BadInput(f"there is no file {source}", cure="check the path")
