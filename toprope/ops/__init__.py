@@ -5,13 +5,14 @@ op_host/tiling.py      plan(version, soc, *inputs, **attributes) -> Plan: checks
 op_host/<name>.json    the prototype: inputs, outputs, attributes, element types
 golden.py              the reference in NumPy
 cases.toml             test cases: `toprope test toprope/ops/<name>/cases.toml`
+figures.toml           the shapes, claims and published times of `./dev bench ops`; figures.py adds tables of the operator's own
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +46,17 @@ class Plan:
         """Run it. Raises what a launch raises."""
         kernel = _kernels(name, self.defines)[self.entry]
         return kernel[self.blocks](*self.arguments, soc=soc, tiling_key=self.tiling_key, time_only=time_only)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of figures of one operator: a title, columns, rows of cells, a sentence under it, and the figures of that sentence."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    conclusion: str = ""
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 def names() -> list[str]:

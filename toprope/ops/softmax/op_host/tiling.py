@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,16 @@ from toprope.ops import Plan, c_type, ceil_div, outputs
 from toprope.soc import Soc
 
 TYPES = ("float32", "float16", "bfloat16")
-MANY_COLUMNS = (
-    2040  # up to here one instruction works on a column of many rows: their distance in blocks is counted in one byte
-)
-MANY_FLOATS, ROW_FLOATS = (
-    8192,
-    8192,
-)  # elements of one input buffer: few enough for two, many enough for the copies' rate
+MANY_COLUMNS = 2040  # one instruction on a column of many rows counts their distance, in blocks, in one byte
+GROUP_ROWS = 248  # rows that it takes at most
+TILE_FLOATS = 10240  # elements of one input buffer: few enough for two, many enough for the copies' rate
 SHARED_COLUMNS = 32768  # a row must be this long before the wait for the other cores pays
-SYNC_COLUMNS = 4096  # that wait takes about as long as this many columns
+SYNC_COLUMNS = 12000  # that wait takes about as long as this many columns
 PIECE_COLUMNS = 8192
 SLOT_BYTES = 64  # a core's maximum and sum of its part, eight times each
+ELEMENT_US = (
+    2.1e-4  # time of one core for one element, about; what another core saves must be more than what its launch costs
+)
 
 
 def plan(version: str, soc: Soc, x: np.ndarray[Any, Any]) -> Plan:
@@ -58,15 +58,17 @@ def choose(rows: int, columns: int, item_bytes: int, soc: Soc) -> tuple[dict[str
     }
     if rows * columns == 0:
         return tiling, 1, 1  # an empty tensor is not launched
-    cores = max(1, min(rows, soc.aiv))
+    cores = _cores(rows, width, soc)
     share = ceil_div(rows, cores)
-    if width <= MANY_COLUMNS:
-        tiling["tileRows"] = max(1, min(share, MANY_FLOATS // width, 4095))
+    # By columns, a tile costs an instruction for each 64 of them; by rows, about four for each row.
+    height = max(1, min(share, TILE_FLOATS // width))
+    if width <= MANY_COLUMNS and height * 180 >= width:
+        tiling["tileRows"] = _even(share, min(height, 4095))
         return tiling, 1, cores
     buffers = _buffers(width, item_bytes, soc)
     parts = _parts(rows, columns, soc)
     if buffers and (columns < SHARED_COLUMNS or parts == 1):
-        tiling["tileRows"] = max(1, min(share, ROW_FLOATS // width))
+        tiling["tileRows"] = height
         tiling["buffers"] = buffers
         return tiling, 2, cores
     tiling["parts"] = parts
@@ -74,6 +76,19 @@ def choose(rows: int, columns: int, item_bytes: int, soc: Soc) -> tuple[dict[str
         ceil_div(ceil_div(columns, parts), 128) * 128
     )  # parts begin on whole 512-byte (256-byte) pieces of GM
     return tiling, 3, min(cores, soc.aiv // parts) * parts
+
+
+def _cores(rows: int, width: int, soc: Soc) -> int:
+    """Cores for whole rows: as many as still save more time than launching one more costs."""
+    worth = round(math.sqrt(rows * width * ELEMENT_US / soc.number("launch_blocks.block_us")))
+    return max(1, min(rows, soc.aiv, worth))
+
+
+def _even(rows: int, height: int) -> int:
+    """Rows of a tile, at most `height`: whole groups where it holds several, and tiles of one height."""
+    if height > GROUP_ROWS:
+        return height // GROUP_ROWS * GROUP_ROWS
+    return ceil_div(rows, ceil_div(rows, height))
 
 
 def _parts(rows: int, columns: int, soc: Soc) -> int:
