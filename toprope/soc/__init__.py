@@ -27,6 +27,7 @@ class Cost:
     latency: float = 0.0
     interval: float = 0.0
     row: float = 0.0
+    odd_bytes_per_cycle: float = 0.0
     cold: float = 0.0
     cold_bytes_per_cycle: float = 0.0
     serial: float = 0.0
@@ -170,7 +171,17 @@ def _cell(soc: Soc, path: str) -> str:
 @cache
 def _costs(soc: Soc) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
-    own = {"fixed", "bytes_per_cycle", "latency", "interval", "row", "cold", "cold_bytes_per_cycle", "serial"}
+    own = {
+        "fixed",
+        "bytes_per_cycle",
+        "latency",
+        "interval",
+        "row",
+        "odd_bytes_per_cycle",
+        "cold",
+        "cold_bytes_per_cycle",
+        "serial",
+    }
     for group in soc.table.get("costs", {}).values():
         for name, row in group.get("rows", {}).items():
             fields = {key: float(row[key]) for key in own & row.keys()}

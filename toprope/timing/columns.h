@@ -50,7 +50,8 @@ struct OpCost {
     double interval;   // least distance between two starts on the pipe; 0 = the instruction's own duration
     double latency;    // GM copies: from the start to the first byte on an L2 hit
     double rate;       // copies: bytes per cycle of one core
-    double row;        // GM copies: least time of a row that is shorter than 128 bytes or does not start on them
+    double row;        // GM copies: least time of an odd row: shorter than 128 bytes, or in a matrix whose rows start at changing offsets
+    double odd_rate;   // GM copies: bytes per cycle of such rows, 0 = as others
     double cold;       // added when the pipe stood idle before it (cube)
     double cold_rate;  // copies to GM: bytes per cycle of one core into lines that are not in L2
     uint32_t kind;

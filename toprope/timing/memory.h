@@ -8,14 +8,15 @@
 
 namespace timing {
 
-inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kLineBytes = 512;
+inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kLineBytes = 512, kBlockBytes = 32;
 
 // What one transfer costs the memory side, in bytes.
 struct Demand {
     double hit = 0, miss = 0, evicted = 0;  // evicted: modified bytes that had to leave L2 for it
     double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
-    double bytes = 0, odd_rows = 0;         // odd: shorter than a sector, or not starting on one
+    double bytes = 0;
+    double odd_rows = 0, odd_bytes = 0;     // rows shorter than a sector, or that start at changing offsets within a block
     uint64_t first = 0;                     // first line: how other cores recognise the same range
 };
 
@@ -238,9 +239,9 @@ private:
         if (t.demand.bytes == 0) t.demand.first = access->address() / kLineBytes;
         for (uint64_t o = 0; o < outer; ++o)
             for (uint64_t r = 0; r < access->rows(); ++r)
-                row(t, access->address() + o * outer_stride + r * access->stride(), access->row_bytes(), bypass);
+                row(t, access->address() + o * outer_stride + r * access->stride(), access->row_bytes(), access->stride(), bypass);
     }
-    void row(Transfer& t, uint64_t address, uint64_t bytes, bool bypass) {
+    void row(Transfer& t, uint64_t address, uint64_t bytes, int64_t stride, bool bypass) {
         Demand one;
         l2_.access(address, bytes, t.write, bypass, one);
         const double weight = address % kSectorBytes ? chip_.unaligned_weight : 1;
@@ -253,7 +254,9 @@ private:
         const double part = bytes < kLineBytes ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
         t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight * (t.write ? 1 : part);
         t.demand.bytes += static_cast<double>(bytes);
-        t.demand.odd_rows += address % kSectorBytes != 0 || bytes < kSectorBytes;
+        if (stride % kBlockBytes == 0 && bytes >= kSectorBytes) return;
+        t.demand.odd_rows += 1;
+        t.demand.odd_bytes += static_cast<double>(bytes);
     }
 
     const Chip& chip_;

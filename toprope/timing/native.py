@@ -18,6 +18,7 @@ OP_COST = np.dtype(
         ("latency", "<f8"),
         ("rate", "<f8"),
         ("row", "<f8"),
+        ("odd_rate", "<f8"),
         ("cold", "<f8"),
         ("cold_rate", "<f8"),
         ("kind", "<u4"),

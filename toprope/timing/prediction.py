@@ -64,7 +64,15 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         interval = soc.number("costs.vector_interval.vector_interval_cycles") if vector else cost.interval
         latency = cost.fixed if vector else cost.latency
         free = op.kind in _FREE_KINDS
-        rates = (interval, latency, cost.bytes_per_cycle, cost.row, cost.cold, cost.cold_bytes_per_cycle)
+        rates = (
+            interval,
+            latency,
+            cost.bytes_per_cycle,
+            cost.row,
+            cost.odd_bytes_per_cycle,
+            cost.cold,
+            cost.cold_bytes_per_cycle,
+        )
         ops[i] = (
             0.0 if free else issue,
             *rates,

@@ -377,7 +377,8 @@ private:
             const bool bypass = (instrs_[t.instr].arg >> 8) & 1;
             const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
             t.ready = event.time + wait;
-            t.row_cycles = op.row * t.demand.odd_rows + cycles_[t.instr];
+            const double odd = op.odd_rate > 0 ? t.demand.odd_bytes / op.odd_rate : 0;
+            t.row_cycles = std::max(op.row * t.demand.odd_rows, odd) + cycles_[t.instr];
             if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }
