@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprope.kernel import Kernel, Run, load
+    from toprope.project.loaded import load_project
 
 # Loaded on first use, so that `toprope --help` does not wait for NumPy.
-_HOME = {"Kernel": "toprope.kernel", "Run": "toprope.kernel", "load": "toprope.kernel"}
-__all__ = ["Kernel", "Run", "load"]
+_HOME = {
+    "Kernel": "toprope.kernel",
+    "Run": "toprope.kernel",
+    "load": "toprope.kernel",
+    "load_project": "toprope.project.loaded",
+}
+__all__ = ["Kernel", "Run", "load", "load_project"]
 
 
 def __getattr__(name: str) -> Any:

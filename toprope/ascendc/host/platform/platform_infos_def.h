@@ -1,0 +1,78 @@
+// The chip's numbers, as host code is handed them: an opaque object that platform_ascendc::PlatformAscendC reads.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../state.h"
+
+namespace fe {
+
+enum class LocalMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
+
+class PlatFormInfos {
+public:
+    uint32_t GetCoreNum() const { return static_cast<uint32_t>(chip().split ? chip().aiv : chip().aic); }
+    uint32_t GetCoreNumByType(const std::string& kind) const {
+        return static_cast<uint32_t>(kind == "VectorCore" ? chip().aiv : chip().aic);
+    }
+    void SetCoreNumByCoreType(const std::string&) {}
+    void GetLocalMemSize(const LocalMemType& kind, uint64_t& bytes) const {
+        const uint64_t all[] = {chip().l0a_bytes, chip().l0b_bytes, chip().l0c_bytes, chip().l1_bytes,
+                                chip().l2_bytes,  chip().ub_bytes,  chip().gm_bytes};
+        const auto at = static_cast<size_t>(kind);
+        bytes = at < sizeof all / sizeof *all ? all[at] : 0;
+    }
+    void GetLocalMemBw(const LocalMemType& kind, uint64_t& bytes_per_cycle) const {
+        bytes_per_cycle = kind == LocalMemType::L2 ? chip().l2_bytes_per_cycle : kind == LocalMemType::HBM ? chip().gm_bytes_per_cycle : 0;
+    }
+    // A value of the chip's configuration by group and name; false if there is none under these names.
+    bool GetPlatformRes(const std::string& group, const std::string& name, std::string& value) const {
+        const std::map<std::string, uint64_t> numbers = {
+            {"ai_core_cnt", chip().aic},     {"cube_core_cnt", chip().aic},    {"vector_core_cnt", chip().split ? chip().aiv : 0},
+            {"ub_size", chip().ub_bytes},    {"l1_size", chip().l1_bytes},     {"l0_a_size", chip().l0a_bytes},
+            {"l0_b_size", chip().l0b_bytes}, {"l0_c_size", chip().l0c_bytes},  {"l2_size", chip().l2_bytes},
+            {"bt_size", chip().bias_bytes},  {"memory_size", chip().gm_bytes}, {"fb_size", chip().fixbuf_bytes},
+        };
+        if (group == "version") {
+            const std::string text = name == "SoC_version"         ? chip().name
+                                     : name == "Short_SoC_version" ? family()
+                                     : name == "NpuArch"           ? std::to_string(chip().npu_arch)
+                                                                   : "";
+            if (!text.empty()) value = text;
+            return !text.empty();
+        }
+        const auto found = numbers.find(name);
+        if (found != numbers.end()) value = std::to_string(found->second);
+        return found != numbers.end();
+    }
+    bool GetPlatformResWithLock(const std::string& group, const std::string& name, std::string& value) const {
+        return GetPlatformRes(group, name, value);
+    }
+    bool GetPlatformResWithLock(const std::string&, std::map<std::string, std::string>&) const { return false; }
+
+    const toprope::host::Chip& chip() const { return toprope::host::chip; }
+    // "Ascend910B" for every chip of the A2 series, and so on.
+    std::string family() const {
+        const std::string name = chip().name;
+        if (name.compare(0, 12, "Ascend910_95") == 0) return "Ascend950";
+        for (const char* known : {"Ascend910_93", "Ascend910B", "Ascend310P", "Ascend310B", "Ascend950", "Ascend910"})
+            if (name.compare(0, std::string(known).size(), known) == 0) return known;
+        return name;
+    }
+};
+
+class OptionalInfos {
+public:
+    std::string GetSocVersion() const { return toprope::host::chip.name; }
+    std::string GetCoreType() const { return "AiCore"; }
+};
+
+// The chip of the present call, under the old interface.
+inline PlatFormInfos& present_platform() {
+    static PlatFormInfos only;
+    return only;
+}
+
+}  // namespace fe

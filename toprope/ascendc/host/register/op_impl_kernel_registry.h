@@ -1,0 +1,2 @@
+// The vendor's header name.
+#pragma once

@@ -1,0 +1,8 @@
+// Everything that computes tilings of the library's own functions.
+#pragma once
+
+#include "../register/vendor_tilings.h"
+#include "matmul_tiling.h"
+#include "platform/platform_ascendc.h"
+#include "row_tiling.h"
+#include "vector_sizes.h"

@@ -1,0 +1,555 @@
+"""load_project: an operator project as a Python function. Its own host code infers shapes and tiles; its own kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprope.errors import BadArgument, BadInput
+from toprope.finding import Finding
+from toprope.kernel import DEFAULT_SOC, Run
+from toprope.project.checkout import Checkout
+from toprope.project.definition import builds_for
+from toprope.project.errors import AttributeMissing, InferFailed, InputCount, MissingHostSource, TilingFailed
+from toprope.project.ge_types import GE_TYPES, GeType, format_number, ge_type
+from toprope.project.host import DYNAMIC, OPTIONAL, HostLibrary, OperatorDef, Problem, TensorDef, TensorValue, Tiling
+from toprope.project.host_build import host_library, host_sources
+from toprope.project.operators import Operator
+from toprope.project.project_kernel import ProjectKernel, kernel_source, project_kernel
+from toprope.project.tiling_fields import check_layout, decode
+from toprope.soc import Soc
+from toprope.soc import load as load_soc
+from toprope.timing import Timeline
+
+Array = np.ndarray[Any, Any]
+_UNDEFINED = GE_TYPES[28]
+
+
+@dataclass(frozen=True)
+class OperatorRun:
+    """One call of an operator: its outputs by name (a list for a dynamic output), its tiling, and the launch behind it."""
+
+    outputs: Mapping[str, Any]
+    tiling: Tiling
+    run: Run
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Mistakes and advice from every check."""
+        return self.run.findings
+
+    @property
+    def timeline(self) -> Timeline:
+        """When each instruction would run on the chip."""
+        return self.run.timeline
+
+    @property
+    def time_us(self) -> float:
+        """Predicted task duration on the chip, in microseconds."""
+        return self.run.timeline.microseconds
+
+
+class Output(np.ndarray[Any, Any]):
+    """An output as a NumPy array that remembers the call it came from; what is computed from it is a plain array of that kind without one."""
+
+    call: OperatorRun | None = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.call = None
+
+    def _origin(self) -> OperatorRun:
+        if self.call is None:
+            raise AttributeError(
+                "this array was computed from an output; findings and time belong to the output itself"
+            )
+        return self.call
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Mistakes and advice of the call."""
+        return self._origin().findings
+
+    @property
+    def timeline(self) -> Timeline:
+        """When each instruction of the call would run on the chip."""
+        return self._origin().timeline
+
+    @property
+    def time_us(self) -> float:
+        """Predicted duration of the call, in microseconds."""
+        return self._origin().time_us
+
+
+@dataclass(frozen=True)
+class OutputInfo:
+    """What shape and type inference says of one output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: GeType
+
+
+@dataclass(frozen=True)
+class ProjectOperator:
+    """An operator of a project. `op(x1, x2, attribute=...)` infers, tiles, picks the kernel by its key and runs it."""
+
+    project: LoadedProject
+    definition: OperatorDef
+    kernels: dict[Any, ProjectKernel] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The operator's type, e.g. AddCustom."""
+        return self.definition.type
+
+    def __call__(
+        self, *inputs: Any, soc: str | Soc = DEFAULT_SOC, out: Sequence[Array] | None = None, **attributes: Any
+    ) -> Any:
+        """Run on arrays, in the order of the definition; None leaves an optional input out, a list fills a dynamic one.
+
+        Returns the output (a NumPy array with `findings`, `timeline` and `time_us`), or a tuple of them. `out` gives the output arrays
+        where the operator has no shape inference. Raises InputCount, AttributeMissing, InferFailed, TilingFailed, KeyNotCompiled,
+        TilingMismatch, BadArgument, CompileFailed.
+        """
+        found = self.run(*inputs, soc=soc, out=out, **attributes)
+        outputs: list[Any] = []
+        for value in found.outputs.values():
+            outputs.append([_attached(v, found) for v in value] if isinstance(value, list) else _attached(value, found))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(
+        self,
+        *inputs: Any,
+        soc: str | Soc = DEFAULT_SOC,
+        out: Sequence[Array] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **attributes: Any,
+    ) -> OperatorRun:
+        """As a call, but returns the whole OperatorRun. `options` go to the launch (sync, time_only, time_limit_s, ...)."""
+        chip = load_soc(soc) if isinstance(soc, str) else soc
+        of = self._for(chip)
+        arrays = [_arrays(of, d, v) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
+        shapes = [[TensorValue(a.shape, ge_type(a.dtype), value=a) for a in group] for group in arrays]
+        problem, types, formats = self._problem(of, chip, shapes, attributes, None)
+        outputs = self._outputs(of, problem, arrays, out)
+        problem = replace(
+            problem,
+            outputs=[
+                [TensorValue(a.shape, ge_type(a.dtype), formats[d.name]) for a in g]
+                for d, g in zip(of.outputs, outputs, strict=True)
+            ],
+        )
+        types.update({d.name: ge_type(g[0].dtype) for d, g in zip(of.outputs, outputs, strict=True) if g})
+        tiling = self._tile(of, problem, chip)
+        kernel = self._kernel(of, chip, tiling, types, formats, [*arrays, *outputs])
+        check_layout(self.project.library, of, tiling, kernel.path)
+        if tiling.need_atomic or any(t.initial is not None for t in of.outputs):
+            _fill_initial(of, outputs, types)
+        if tiling.block_dim < 1:
+            raise TilingFailed(
+                f"the tiling function of {of.type} set no number of blocks", cure="call context->SetBlockDim(...)"
+            )
+        launch = kernel[tiling.block_dim](
+            *_arguments(of, arrays, outputs, tiling), soc=chip, tiling_key=tiling.key, **(options or {})
+        )
+        named = {d.name: (g if d.mode == DYNAMIC else g[0]) for d, g in zip(of.outputs, outputs, strict=True) if g}
+        return OperatorRun(named, tiling, launch)
+
+    def tiling(
+        self,
+        *,
+        shapes: Sequence[Any],
+        dtypes: Any = "float16",
+        soc: str | Soc = DEFAULT_SOC,
+        formats: Sequence[str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        output_shapes: Sequence[Sequence[int]] | None = None,
+        **attributes: Any,
+    ) -> Tiling:
+        """What the operator's own tiling function decides.
+
+        `shapes` in the order of the inputs (None: left out; a list of shapes for a dynamic input); `dtypes` one for all, or one each;
+        `values` the contents of inputs that the tiling depends on, by name. Raises InputCount, AttributeMissing, InferFailed, TilingFailed.
+        """
+        chip = load_soc(soc) if isinstance(soc, str) else soc
+        of = self._for(chip)
+        given = _described(of, self._padded(of, shapes), dtypes, formats, values or {})
+        problem, types, found_formats = self._problem(of, chip, given, attributes, output_shapes)
+        del types, found_formats
+        return self._tile(of, problem, chip)
+
+    def infer_shape(
+        self,
+        *,
+        shapes: Sequence[Any],
+        dtypes: Any = "float16",
+        soc: str | Soc = DEFAULT_SOC,
+        values: Mapping[str, Any] | None = None,
+        **attributes: Any,
+    ) -> list[OutputInfo]:
+        """Shape and element type of every output, as the operator's own functions infer them. Raises InputCount, InferFailed."""
+        chip = load_soc(soc) if isinstance(soc, str) else soc
+        of = self._for(chip)
+        given = _described(of, self._padded(of, shapes), dtypes, None, values or {})
+        problem, _, _ = self._problem(of, chip, given, attributes, None)
+        return [
+            OutputInfo(d.name, t.shape, t.dtype)
+            for d, group in zip(of.outputs, problem.outputs, strict=True)
+            for t in group
+        ]
+
+    # ---- steps ---------------------------------------------------------------------------------------------------------------
+
+    def _for(self, chip: Soc) -> OperatorDef:
+        of = self.definition
+        if not of.defined:
+            raise MissingHostSource(
+                f"{of.type} has functions but no definition: no OP_ADD({of.type}) was found in op_host",
+                cure="add the source with the class that derives from OpDef",
+            )
+        if of.families and not any(builds_for(f, chip.name) for f in of.families):
+            raise BadArgument(
+                f"{of.type} is not built for {chip.name}: its definition lists {', '.join(of.families)}",
+                cure='choose another soc, or add this->AICore().AddConfig("...") for the chip',
+            )
+        return of.for_chip(chip.name)
+
+    def _padded(self, of: OperatorDef, given: Sequence[Any]) -> list[Any]:
+        """One entry for each declared input; trailing optional ones may be left out. Raises InputCount."""
+        names = ", ".join(
+            t.name + ("?" if t.mode == OPTIONAL else "[]" if t.mode == DYNAMIC else "") for t in of.inputs
+        )
+        if len(given) > len(of.inputs):
+            raise InputCount(
+                f"{of.type} takes {len(of.inputs)} inputs ({names}), {len(given)} were given",
+                cure="attributes are given by name",
+            )
+        padded = [*given, *[None] * (len(of.inputs) - len(given))]
+        for tensor, value in zip(of.inputs, padded, strict=True):
+            if value is None and tensor.mode not in (OPTIONAL, DYNAMIC):
+                raise InputCount(
+                    f"{of.type} needs the input {tensor.name}; {len(given)} of its inputs ({names}) were given",
+                    cure="give every required input; None stands for an optional one that is left out",
+                )
+        return padded
+
+    def _attributes(self, of: OperatorDef, given: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+        unknown = set(given) - {a.name for a in of.attributes}
+        if unknown:
+            raise BadArgument(
+                f"{of.type} has no attribute {', '.join(sorted(unknown))}",
+                cure="its attributes are " + (", ".join(f"{a.name} ({a.kind})" for a in of.attributes) or "none"),
+            )
+        missing = [a.name for a in of.attributes if a.required and a.default is None and a.name not in given]
+        if missing:
+            raise AttributeMissing(
+                f"{of.type} requires the attribute {', '.join(missing)}",
+                cure=f"call it with {missing[0]}=..., or declare a default value",
+            )
+        return [(a, given.get(a.name, a.default)) for a in of.attributes]
+
+    def _problem(
+        self,
+        of: OperatorDef,
+        chip: Soc,
+        inputs: list[list[TensorValue]],
+        attributes: Mapping[str, Any],
+        output_shapes: Sequence[Sequence[int]] | None,
+    ) -> tuple[Problem, dict[str, GeType], dict[str, int]]:
+        """The call as host code will see it, outputs inferred; the element type and format of each tensor by name."""
+        combination = _combination(of, inputs)
+        formats = {
+            t.name: g[0].format if g and g[0].format != 2 else t.format(combination)
+            for t, g in zip(of.inputs, inputs, strict=True)
+        }
+        formats |= {t.name: t.format(combination) for t in of.outputs if t.name not in formats}
+        needs = of.needs_value
+        seen = [
+            [
+                replace(t, format=formats[d.name], value=t.value if d.value_depends or i in needs else None)
+                for t in group
+            ]
+            for i, (d, group) in enumerate(zip(of.inputs, inputs, strict=True))
+        ]
+        types = {d.name: g[0].dtype for d, g in zip(of.inputs, inputs, strict=True) if g}
+        for tensor in (*of.inputs, *of.outputs):
+            if (declared := tensor.dtype(combination)) is not None:
+                types.setdefault(tensor.name, declared)
+        blank = [[TensorValue((), types.get(d.name, _UNDEFINED), formats[d.name])] for d in of.outputs]
+        problem = Problem(seen, blank, self._attributes(of, attributes))
+        if output_shapes is not None:
+            shapes = [tuple(s) for s in output_shapes]
+            outs = [[replace(b[0], shape=s)] for b, s in zip(blank, shapes, strict=True)]
+        else:
+            outs = self._inferred(of, problem, chip)
+        types |= {d.name: g[0].dtype for d, g in zip(of.outputs, outs, strict=True) if g and g[0].dtype != _UNDEFINED}
+        return replace(problem, outputs=outs), types, formats
+
+    def _inferred(self, of: OperatorDef, problem: Problem, chip: Soc) -> list[list[TensorValue]]:
+        by_name = {d.name: g for d, g in zip(of.inputs, problem.inputs, strict=True)}
+        if not (of.has_infer_shape or of.has_infer_type):
+            return [[_following(d, b[0], by_name)] for d, b in zip(of.outputs, problem.outputs, strict=True)]
+        answers = self.project.library.infer(of, problem, chip)
+        outs = []
+        for (shape, dtype), d, b in zip(answers, of.outputs, problem.outputs, strict=True):
+            known = replace(b[0], shape=shape) if of.has_infer_shape else _following(d, b[0], by_name)
+            outs.append([replace(known, dtype=dtype if of.has_infer_type and dtype != _UNDEFINED else b[0].dtype)])
+        return outs
+
+    def _outputs(
+        self, of: OperatorDef, problem: Problem, arrays: list[list[Array]], given: Sequence[Array] | None
+    ) -> list[list[Array]]:
+        """Arrays for the outputs: the caller's, a copy of the input of the same name, or new ones full of rubbish."""
+        if given is not None:
+            if len(given) != len(of.outputs):
+                raise InputCount(
+                    f"{of.type} has {len(of.outputs)} outputs, `out` holds {len(given)}",
+                    cure="give one array for each output",
+                )
+            return [[np.ascontiguousarray(a)] if not isinstance(a, np.ndarray) else [a] for a in given]
+        by_name = {d.name: g for d, g in zip(of.inputs, arrays, strict=True)}
+        outs = []
+        for d, group in zip(of.outputs, problem.outputs, strict=True):
+            if by_name.get(d.name):
+                outs.append(by_name[d.name])  # the kernel updates this input in place
+                continue
+            outs.append([_rubbish(of, d, t) for t in group])
+        return outs
+
+    def _tile(self, of: OperatorDef, problem: Problem, chip: Soc) -> Tiling:
+        if not of.has_tiling:
+            raise MissingHostSource(
+                f"{of.type} has no tiling function for {chip.name}",
+                cure="register one: this->AICore().SetTiling(...) or IMPL_OP_OPTILING(...).Tiling(...)",
+            )
+        tiling = self.project.library.tiling(of, problem, chip)
+        return replace(tiling, fields=decode(self.project.library, of, tiling, self.project.operator))
+
+    def _kernel(
+        self,
+        of: OperatorDef,
+        chip: Soc,
+        tiling: Tiling,
+        types: dict[str, GeType],
+        formats: dict[str, int],
+        arrays: list[list[Array]],
+    ) -> ProjectKernel:
+        tensors = (*of.inputs, *of.outputs)
+        pointers = [(d.name, len(g) if d.mode == DYNAMIC else 0) for d, g in zip(tensors, arrays, strict=True)]
+        pointers += [("workspace", 0), ("tiling", 0)]
+        key = (
+            chip.name,
+            tiling.key,
+            tuple(sorted((n, t.name) for n, t in types.items())),
+            tuple(sorted(formats.items())),
+            tuple(pointers),
+        )
+        if key not in self.kernels:
+            project = self.project
+            self.kernels[key] = project_kernel(
+                project.checkout,
+                project.operator,
+                of,
+                kernel_source(project.operator, of, chip),
+                chip,
+                key=tiling.key,
+                classes=project.library.tilings,
+                types=types,
+                formats=formats,
+                pointers=pointers,
+            )
+        return self.kernels[key]
+
+    def __repr__(self) -> str:
+        of = self.definition
+        words = [t.name + ("?" if t.mode == OPTIONAL else "[]" if t.mode == DYNAMIC else "") for t in of.inputs]
+        words += [f"{a.name}={a.default!r}" if a.default is not None else f"{a.name}=..." for a in of.attributes]
+        return f"{of.type}({', '.join(words)}) -> {', '.join(t.name for t in of.outputs)}"
+
+
+class LoadedProject:
+    """A project folder with its host code compiled on first use; its operators by type."""
+
+    def __init__(self, operator: Operator, checkout: Checkout) -> None:
+        self.operator, self.checkout = operator, checkout
+
+    @cached_property
+    def library(self) -> HostLibrary:
+        """The compiled host code. Raises CompileFailed, MissingHeader, MissingHostSource."""
+        sources = host_sources(self.operator.folder)
+        if not sources:
+            raise MissingHostSource(
+                f"{self.operator.folder} has no host source: op_host/ holds no .cpp for this generation of chips",
+                cure="add op_host/<operator>.cpp with the definition, shape inference and tiling",
+            )
+        return HostLibrary(host_library(self.checkout, self.operator, sources))
+
+    @cached_property
+    def operators(self) -> dict[str, ProjectOperator]:
+        """The operators that op_host defines, by type."""
+        found = {n: ProjectOperator(self, o) for n, o in self.library.operators.items() if o.defined}
+        if not found:
+            raise MissingHostSource(
+                f"no source of {self.operator.folder / 'op_host'} defines an operator",
+                cure="write a class that derives from OpDef and register it with OP_ADD",
+            )
+        return found
+
+
+def load_project(path: str | Path, operator: str = "") -> ProjectOperator:
+    """The operator of a project folder (op_host/, op_kernel/); its type name chooses among several. Compiles on first use.
+
+    Works on a project made by `toprope new` or msopgen and on one operator's folder inside a repository's checkout. Raises BadInput,
+    CompileFailed, MissingHostSource, MissingHeader.
+    """
+    folder = Path(path).resolve()
+    if not (folder / "op_kernel").is_dir():
+        raise BadInput(
+            f"{path} is no operator project: it has no folder op_kernel",
+            cure="give the folder that holds op_host/ and op_kernel/",
+        )
+    checkout = Checkout(repository_of(folder))
+    found = LoadedProject(Operator(folder, checkout.root), checkout).operators
+    if operator and operator not in found:
+        raise BadInput(f"{path} has no operator {operator}", cure="it has " + ", ".join(found))
+    if not operator and len(found) > 1:
+        raise BadInput(
+            f"{path} defines {len(found)} operators",
+            cure="choose one: load_project(path, operator=...) with " + ", ".join(found),
+        )
+    return found[operator or next(iter(found))]
+
+
+def repository_of(folder: Path) -> Path:
+    """The checkout that an operator's folder belongs to: the nearest folder above with build.sh and common/, else the folder itself."""
+    for above in folder.parents:
+        if (above / "common").is_dir() and ((above / "build.sh").is_file() or (above / "CMakeLists.txt").is_file()):
+            return above
+    return folder
+
+
+def _attached(array: Array, call: OperatorRun) -> Output:
+    out = array.view(Output)
+    out.call = call
+    return out
+
+
+def _arrays(of: OperatorDef, tensor: TensorDef, value: Any) -> list[Array]:
+    """The arrays given for one input, contiguous and writable; copies, so that what the caller has stays as it is."""
+    if value is None:
+        return []
+    values = value if isinstance(value, list | tuple) and tensor.mode == DYNAMIC else [value]
+    out = []
+    for each in values:
+        array = np.array(each, order="C", copy=True).view(np.ndarray)
+        try:
+            ge_type(array.dtype)
+        except BadArgument as error:
+            raise BadArgument(f"input {tensor.name} of {of.type}: {error.message}", cure=error.cure) from None
+        out.append(array)
+    return out
+
+
+def _described(
+    of: OperatorDef, shapes: list[Any], dtypes: Any, formats: Sequence[str] | None, values: Mapping[str, Any]
+) -> list[list[TensorValue]]:
+    unknown = set(values) - {t.name for t in of.inputs}
+    if unknown:
+        raise BadArgument(
+            f"{of.type} has no input {', '.join(sorted(unknown))}",
+            cure="its inputs are " + ", ".join(t.name for t in of.inputs),
+        )
+    each = [dtypes] * len(shapes) if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else list(dtypes)
+    each += [each[-1]] * (len(shapes) - len(each))
+    out: list[list[TensorValue]] = []
+    for i, (tensor, shape) in enumerate(zip(of.inputs, shapes, strict=True)):
+        if shape is None:
+            out.append([])
+            continue
+        kind = ge_type(each[i])
+        number = format_number(formats[i]) if formats is not None and i < len(formats) else 2
+        members = shape if tensor.mode == DYNAMIC and len(shape) and not np.isscalar(shape[0]) else [shape]
+        value = np.ascontiguousarray(values[tensor.name], kind.numpy) if tensor.name in values else None
+        out.append([TensorValue(tuple(int(n) for n in s), kind, number, value) for s in members])
+    return out
+
+
+def _combination(of: OperatorDef, inputs: list[list[TensorValue]]) -> int:
+    """The first declared combination of element types that the given inputs have. Raises BadArgument listing the combinations."""
+    pairs = [(d, g[0]) for d, g in zip(of.inputs, inputs, strict=True) if g and d.dtypes]
+    count = max([1, *(len(d.dtypes) for d in (*of.inputs, *of.outputs) if not d.free_types)])
+    fits = [k for k in range(count) if all(_has(d, t, k) for d, t in pairs)]
+    if not fits:
+        rows = dict.fromkeys(", ".join(f"{d.name} {d.dtype(k)}" for d, _ in pairs) for k in range(count))
+        raise BadArgument(
+            f"{of.type} does not take {', '.join(f'{d.name} {t.dtype}' for d, t in pairs)}",
+            cure="its definition lists: " + "; ".join(list(rows)[:8]) + (" ..." if len(rows) > 8 else ""),
+        )
+    return next((k for k in fits if all(d.format(k) == t.format for d, t in pairs)), fits[0])
+
+
+def _has(tensor: TensorDef, value: TensorValue, combination: int) -> bool:
+    return value.dtype in tensor.dtypes if tensor.free_types else tensor.dtype(combination) == value.dtype
+
+
+def _following(tensor: TensorDef, blank: TensorValue, inputs: Mapping[str, Sequence[TensorValue]]) -> TensorValue:
+    """An output whose shape the definition ties to an input (Follow). Unknown shapes stay empty and are complained of when needed."""
+    source = inputs.get(tensor.follows) or inputs.get(tensor.name)
+    if not source:
+        return replace(blank, shape=(-1,))
+    return replace(blank, shape=source[0].shape, dtype=source[0].dtype if tensor.follow in (0, 1) else blank.dtype)
+
+
+def _rubbish(of: OperatorDef, tensor: TensorDef, value: TensorValue) -> Array:
+    if any(n < 0 for n in value.shape):
+        raise InferFailed(
+            f"the shape of output {tensor.name} of {of.type} is not known: {list(value.shape)}",
+            cure="register a function with SetInferShape, or pass out=[...] with the output arrays",
+        )
+    if value.dtype.numpy is None:
+        raise BadArgument(
+            f"output {tensor.name} of {of.type} is {value.dtype}, which NumPy cannot hold",
+            cure="choose another element type",
+        )
+    # As on the chip, fresh memory holds anything; what the kernel leaves out is then visible.
+    return np.frombuffer(
+        bytearray(b"\xa5" * max(1, int(np.prod(value.shape, dtype=np.int64)) * value.dtype.numpy.itemsize)),
+        value.dtype.numpy,
+    )[: int(np.prod(value.shape, dtype=np.int64))].reshape(value.shape)
+
+
+def _fill_initial(of: OperatorDef, outputs: list[list[Array]], types: Mapping[str, GeType]) -> None:
+    for tensor, group in zip(of.outputs, outputs, strict=True):
+        if tensor.initial is None:
+            continue
+        k = tensor.dtypes.index(types[tensor.name]) if types[tensor.name] in tensor.dtypes else 0
+        for array in group:
+            array[...] = tensor.initial[min(k, len(tensor.initial) - 1)]
+
+
+def _arguments(of: OperatorDef, inputs: list[list[Array]], outputs: list[list[Array]], tiling: Tiling) -> list[Any]:
+    """The kernel's GM arguments: tensors (a list as its descriptor and then its members), workspace, tiling data."""
+    out: list[Any] = []
+    for tensor, group in zip((*of.inputs, *of.outputs), [*inputs, *outputs], strict=True):
+        if tensor.mode == DYNAMIC:
+            out += [_list_descriptor(group), *group]
+        else:
+            out.append(group[0] if group else None)
+    size = tiling.workspace_bytes
+    out.append(np.full(size, 0xA5, np.uint8) if size else None)
+    out.append(np.frombuffer(bytearray(tiling.data), np.uint8) if tiling.data else None)
+    return out
+
+
+def _list_descriptor(arrays: Sequence[Array]) -> Array:
+    """A tensor list as kernels read it: where the pointers begin, each member's rank and shape, then the pointers."""
+    words: list[int] = [0]
+    for array in arrays:
+        words += [array.ndim, *array.shape]
+    words[0] = 8 * len(words)
+    return np.array([*words, *(a.ctypes.data for a in arrays)], np.uint64)
