@@ -20,7 +20,14 @@ from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry, entries
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.M)
+_MARKER = re.compile(r'^# (\d+) "([^"]*)"')
+# What the vendor's compiler takes and GCC does not: the attribute of device functions, and constants without an initialiser.
+_DEVICE_ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
+_UNINITIALISED = re.compile(r"(\bstatic\s+constexpr\s+\w[\w:]*(?:<[^<>;]*>)?\s+\w+)\s*;")
+_NEEDS_KEY = re.compile(r"in preprocessor expressions|launch_info’ is not usable in a constant")
+_NEEDS_TRANSLATION = re.compile(r"before ‘\[’ token|must have an initializer|compiler failed|structured binding")
 TIME_LIMIT_S = 180
+TYPE_TRIES = 6  # combinations of element types that are tried, besides the last
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Unit:
     include: tuple[Path, ...]
     defines: tuple[str, ...]
     core_types: tuple[str, ...]
+    translated: bool = False  # compiled behind the preprocessor, with what only the vendor's compiler takes rewritten
 
 
 @dataclass(frozen=True)
@@ -42,21 +50,62 @@ class Problem:
     place: str
 
 
-def unit_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, combination: int = 0) -> Unit:
-    """The translation unit of a kernel. Raises BadKernel when the source has no readable entry."""
-    include = checkout.include_folders(operator)
+def unit_of(
+    checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, combination: int = 0, more: tuple[Path, ...] = ()
+) -> Unit:
+    """The translation unit of a kernel; `more` are further include folders. Raises BadKernel when the source has no readable entry."""
+    include = (*checkout.include_folders(operator), *more)
     definition = operator.definition(soc.name)
-    header = checkout.tiling_header(operator, kernel, include)
-    found = [e for e in entries(kernel)]
-    keys = "\n".join(checkout.text(f) for f in checkout.reached(kernel, include) if "ASCENDC_TPL" in checkout.text(f))
+    header = checkout.tiling_header(operator, kernel, list(include))
+    found = entries(kernel)
+    defines = definition.defines(combination) if definition else ()
+    unit = Unit(f'{header}#include "{kernel}"\n', include, defines, ())
+    if any(e.template for e in found):
+        expanded = _preprocessed(unit, soc, "aiv" if soc.split else "coupled", ("-DTOPROPE_KEEP_TPL=1",))
+        if expanded is not None:
+            active = _active_lines(expanded, kernel)
+            found = [e for e in found if e.line in active] or found
+            keys = "\n".join(line for line in expanded.splitlines() if not line.startswith("#"))
+        else:
+            reached = checkout.reached(kernel, list(include))
+            keys = "\n".join(checkout.text(f) for f in reached if "ASCENDC_TPL" in checkout.text(f))
     lines = []
     for entry in found:
         if entry.template:
-            arguments = first_arguments(keys, entry.template, definition, combination)
+            arguments = first_arguments(keys, entry.template, definition, combination, _dtype_names())
             lines.append(f"inline auto toprope_instance_of_{entry.name}() {{ return &{entry.name}<{arguments}>; }}\n")
-    text = f'{header}#include "{kernel}"\n{"".join(lines)}'
-    defines = definition.defines(combination) if definition else ()
-    return Unit(text, tuple(include), defines, _core_types(found, soc))
+    return replace(unit, text=unit.text + "".join(dict.fromkeys(lines)), core_types=_core_types(found, soc))
+
+
+@cache
+def _dtype_names() -> dict[str, str]:
+    """The number of a dtype, as the preprocessor leaves it, to its name."""
+    text = (INCLUDE / "api" / "kernel_macros.h").read_text()
+    return {number: name for name, number in re.findall(r"#define DT_(\w+) (\d+)", text)}
+
+
+def _preprocessed(unit: Unit, soc: Soc, core_type: str, more: tuple[str, ...] = ()) -> str | None:
+    """The unit's text behind the preprocessor, with line markers; None if that fails."""
+    command = [*compiler().command, *_flags(soc, core_type), *more, "-include", "kernel_operator.h", "-E", "-x", "c++"]
+    command += [*(f"-I{p}" for p in unit.include), *(f"-D{d}" for d in unit.defines), "-"]
+    done = subprocess.run(
+        command, input=unit.text, capture_output=True, text=True, timeout=TIME_LIMIT_S, errors="replace", check=False
+    )
+    return done.stdout if done.returncode == 0 else None
+
+
+def _active_lines(expanded: str, file: Path) -> set[int]:
+    """The lines of a file that the preprocessor kept (text, not blanks)."""
+    active: set[int] = set()
+    here, line = False, 0
+    for text in expanded.splitlines():
+        if found := _MARKER.match(text):
+            here, line = found.group(2) == str(file), int(found.group(1))
+            continue
+        if here and text.strip():
+            active.add(line)
+        line += 1
+    return active
 
 
 def syntax_problem(unit: Unit, soc: Soc) -> Problem | None:
@@ -148,22 +197,20 @@ _lock = threading.Lock()
 
 def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
     flags = _flags(soc, core_type)
-    header = precompiled(soc.npu_arch, core_type, tuple(flags))
-    command = [
-        *compiler().command,
-        *flags,
-        "-include",
-        str(header),
-        *(f"-I{p}" for p in unit.include),
-        *(f"-D{d}" for d in unit.defines),
-        "-fsyntax-only",
-        "-x",
-        "c++",
-        "-",
-    ]
+    text = unit.text
+    if unit.translated:
+        expanded = _preprocessed(unit, soc, core_type)
+        if expanded is None:
+            return Problem("compiler failed", "the preprocessor ended with an error", "")
+        text = _UNINITIALISED.sub(r"\1{};", _DEVICE_ATTRIBUTE.sub("", expanded))
+        command = [*compiler().command, *flags, "-fsyntax-only", "-x", "c++-cpp-output", "-"]
+    else:
+        header = precompiled(soc.npu_arch, core_type, tuple(flags))
+        command = [*compiler().command, *flags, "-include", str(header), *(f"-I{p}" for p in unit.include)]
+        command += [*(f"-D{d}" for d in unit.defines), "-fsyntax-only", "-x", "c++", "-"]
     try:
         done = subprocess.run(
-            command, input=unit.text, capture_output=True, text=True, timeout=TIME_LIMIT_S, errors="replace"
+            command, input=text, capture_output=True, text=True, timeout=TIME_LIMIT_S, errors="replace", check=False
         )
     except subprocess.TimeoutExpired:
         return Problem("compiler time limit", f"the compiler did not end within {TIME_LIMIT_S} s", "")
@@ -173,24 +220,28 @@ def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
 def problem_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc) -> Problem | None:
     """Compile a kernel with the first declared combination of types that it accepts; the problem of the first combination otherwise."""
     definition = operator.definition(soc.name)
-    tries = sorted({0, (definition.combinations if definition else 1) - 1})
+    count = definition.combinations if definition else 1
+    tries = dict.fromkeys([0, count - 1, *range(1, min(count, TYPE_TRIES))])
     first: Problem | None = None
     for combination in tries:
         try:
-            unit = unit_of(checkout, operator, kernel, soc, combination)
+            found = _settled_problem(checkout, operator, kernel, soc, combination)
         except BadKernel as error:
             return Problem("no readable entry", error.message, "")
-        found = _settled_problem(checkout, operator, kernel, unit, soc)
         if found is None:
             return None
         first = first or found
-        if found.kind.startswith(("header", "member")) and combination == 0:
-            break  # another type would not bring a missing header
+        if found.kind.startswith(("header", "member", "name", "compiler")) and combination == 0:
+            break  # another type would not bring a missing header or name
     return first
 
 
-def _settled_problem(checkout: Checkout, operator: Operator, kernel: Path, unit: Unit, soc: Soc) -> Problem | None:
+def _settled_problem(
+    checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, combination: int
+) -> Problem | None:
     """The problem that is left after what the vendor's build would add: include folders, the CPU build's defines, a fixed tiling key."""
+    more: tuple[Path, ...] = ()
+    unit = unit_of(checkout, operator, kernel, soc, combination)
     found = syntax_problem(unit, soc)
     for _ in range(12):
         if found is None:
@@ -199,21 +250,26 @@ def _settled_problem(checkout: Checkout, operator: Operator, kernel: Path, unit:
             folder = checkout.folder_of_header(missing.group(1), operator)
             if folder is None or folder in unit.include:
                 return found
-            unit = replace(unit, include=(*unit.include, folder))
+            more = (*more, folder)
+            unit = unit_of(checkout, operator, kernel, soc, combination, more)
         elif ("‘<’ token" in found.text or "address_’" in found.text) and "ASCENDC_CPU_DEBUG=1" not in unit.defines:
             # Host code with <<<>>> that the vendor's CPU build leaves out.
             unit = replace(unit, defines=(*unit.defines, "__CCE_KT_TEST__=1", "ASCENDC_CPU_DEBUG=1"))
-        elif "in preprocessor expressions" in found.text and "TILING_KEY_VAR" not in unit.text:
-            # The vendor compiles once per key, so that the key may stand in #if.
-            key = re.search(
-                r"#\s*(?:el)?if[^\n]*TILING_KEY_\w+\W+(\d+)",
-                "\n".join(checkout.text(f) for f in checkout.reached(kernel, list(unit.include))),
-            )
-            unit = replace(
-                unit,
-                text=f"#undef TILING_KEY_VAR\n#define TILING_KEY_VAR {key.group(1) if key else 0}ULL\n#undef TILING_KEY_IS\n#define TILING_KEY_IS(key) (TILING_KEY_VAR == (key))\n{unit.text}",
-            )
+        elif _NEEDS_KEY.search(found.text) and "TILING_KEY_VAR" not in unit.text:
+            unit = replace(unit, text=_with_fixed_key(checkout, kernel, unit))
+        elif _NEEDS_TRANSLATION.search(found.text + found.kind) and not unit.translated:
+            unit = replace(unit, translated=True)
         else:
             return found
         found = syntax_problem(unit, soc)
     return found
+
+
+def _with_fixed_key(checkout: Checkout, kernel: Path, unit: Unit) -> str:
+    """The unit for one tiling key: the vendor compiles once per key, so that the key may stand in #if and in if constexpr."""
+    whole = "\n".join(checkout.text(f) for f in checkout.reached(kernel, list(unit.include)))
+    key = re.search(r"(?:#\s*(?:el)?if|if\s+constexpr)[^\n]*TILING_KEY_\w+\W+(\d+)", whole)
+    return (
+        f"#undef TILING_KEY_VAR\n#define TILING_KEY_VAR {key.group(1) if key else 0}ULL\n"
+        f"#undef TILING_KEY_IS\n#define TILING_KEY_IS(key) (TILING_KEY_VAR == (key))\n{unit.text}"
+    )

@@ -98,16 +98,20 @@ def read_definition(file: Path, chip: str = "ascend910b1") -> Definition | None:
         tensor = _tensor(name, chain, lists)
         if tensor.dtypes or name not in tensors[kind]:
             tensors[kind][name] = tensor
-    files = {}
+    files: dict[str, str] = {}  # a configuration variable -> its kernel file, which may change between two AddConfig
+    kernel_files = {}
     for statement in text.split(";"):
         if named := _OP_FILE.search(statement):
             files[re.split(r"\W", statement.split("{")[-1].strip(), maxsplit=1)[0]] = named.group(1)
+        for family, variable in _CONFIG.findall(statement):
+            if variable in files:
+                kernel_files[family] = files[variable]
     return Definition(
         found.group(1),
         tuple(tensors["Input"].values()),
         tuple(tensors["Output"].values()),
         tuple(dict.fromkeys(family for family, _ in configs)),
-        {family: files[variable] for family, variable in configs if variable in files},
+        kernel_files,
     )
 
 

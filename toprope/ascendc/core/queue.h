@@ -193,6 +193,15 @@ constexpr TPosition queue_target(TPosition position) {
             return position;
     }
 }
+// Choices that a queue takes as its mask argument, a pointer to one of these. Sizes and numbers are those of InitBuffer; the conversions
+// nd2nz and nz2nd are 310P's. Page: TQue简介.
+struct TQueConfig {
+    bool nd2nz = false, nz2nd = false, scmBlockGroup = false;
+    uint32_t bufferLen = 0, bufferNumber = 0, consumerSize = 0;
+    TPosition consumer[8] = {};
+    bool enableStaticEvtId = false, enableLoopQueue = false;
+};
+
 template <TPosition position, int32_t depth = 1, auto mask = 0>
 class TQue : public TQueBind<queue_source(position), queue_target(position), depth, mask> {};
 
@@ -240,6 +249,7 @@ public:
         return Get<T>();
     }
     uint32_t GetBufLen() const { return slot_ != nullptr ? slot_->bytes : 0; }
+    uint64_t GetBufferAddr(TBufHandle handle) const { return handle->address; }
     void take_buffers(toprope::BufferSlot* slots, uint32_t) { slot_ = slots; }
     void InitStartBufHandle(TBufHandle first, uint8_t, uint32_t) { take_buffers(first, 1); }
     template <typename Pool>

@@ -52,7 +52,7 @@ struct ShapeInfo {
 // Where a tensor lies, for kernels that place their tensors themselves. dataLen and bufferAddr are bytes.
 struct TBuffAddr {
     uint32_t dataLen = 0, bufferAddr = 0;
-    void* bufferHandle = nullptr;
+    toprope::BufferSlot* bufferHandle = nullptr;
     uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
 };
 
@@ -64,23 +64,25 @@ public:
     LocalTensor() = default;
     // Static-tensor style: memory chosen by the author. dataSize counts elements. Page: LocalTensor constructor.
     LocalTensor(TPosition position, uint32_t address, uint32_t dataSize)
-        : address_(address), bytes_(static_cast<uint32_t>(toprope::bytes_of<T>(dataSize))), position_(position) {}
-    explicit LocalTensor(uint32_t address) : address_(address) {}
+        : address_{static_cast<uint32_t>(toprope::bytes_of<T>(dataSize)), address, nullptr, static_cast<uint8_t>(position)} {}
+    explicit LocalTensor(uint32_t address) : address_{0, address} {}
 
     // -- what the machine needs -------------------------------------------------------------------------------------------
-    toprope::Space space() const { return space_of(position_); }
-    uint32_t address() const { return address_; }
-    uint32_t length_bytes() const { return bytes_; }
-    toprope::BufferSlot* slot() const { return slot_; }
+    TPosition position() const { return static_cast<TPosition>(address_.logicPos); }
+    toprope::Space space() const { return space_of(position()); }
+    uint32_t address() const { return address_.bufferAddr; }
+    uint32_t length_bytes() const { return address_.dataLen; }
+    toprope::BufferSlot* slot() const { return address_.bufferHandle; }
     bool live() const {
-        return slot_ == nullptr || !slot_->managed || (slot_->generation == generation_ && slot_->state != toprope::BufferState::free);
+        return address_.bufferHandle == nullptr || !address_.bufferHandle->managed ||
+               (address_.bufferHandle->generation == generation_ && address_.bufferHandle->state != toprope::BufferState::free);
     }
-    uint8_t* host() const { return toprope::self->memory[static_cast<int>(space())] + address_; }
+    uint8_t* host() const { return toprope::self->memory[static_cast<int>(space())] + address_.bufferAddr; }
     void bind(toprope::BufferSlot* slot, uint32_t address, uint32_t bytes, TPosition position) {
-        slot_ = slot;
-        address_ = address;
-        bytes_ = bytes;
-        position_ = position;
+        address_.bufferHandle = slot;
+        address_.bufferAddr = address;
+        address_.dataLen = bytes;
+        address_.logicPos = static_cast<uint8_t>(position);
         generation_ = slot != nullptr ? slot->generation : 0;
     }
 
@@ -117,42 +119,43 @@ public:
     LocalTensor operator[](uint32_t offset) const {
         LocalTensor r = *this;
         const auto shift = static_cast<uint32_t>(toprope::bytes_of<T>(offset));
-        r.address_ += shift;
-        r.bytes_ = bytes_ > shift ? bytes_ - shift : 0;
+        r.address_.bufferAddr += shift;
+        r.address_.dataLen = address_.dataLen > shift ? address_.dataLen - shift : 0;
         return r;
     }
     template <typename U>
     LocalTensor<U> ReinterpretCast() const {
         LocalTensor<U> r;
-        r.copy_view(slot_, address_, bytes_, position_, generation_);
+        r.copy_view(address_.bufferHandle, address_.bufferAddr, address_.dataLen, position(), generation_);
         return r;
     }
     // Elements, as the vendor counts them.
-    uint32_t GetSize() const { return bytes_ * 8 / toprope::kElementBits<T>; }
-    uint32_t GetLength() const { return bytes_; }
-    void SetSize(uint32_t elements) { bytes_ = static_cast<uint32_t>(toprope::bytes_of<T>(elements)); }
-    void SetBufferLen(uint32_t bytes) { bytes_ = bytes; }
-    int32_t GetPosition() const { return static_cast<int32_t>(position_); }
+    uint32_t GetSize() const { return address_.dataLen * 8 / toprope::kElementBits<T>; }
+    uint32_t GetLength() const { return address_.dataLen; }
+    void SetSize(uint32_t elements) { address_.dataLen = static_cast<uint32_t>(toprope::bytes_of<T>(elements)); }
+    void SetBufferLen(uint32_t bytes) { address_.dataLen = bytes; }
+    int32_t GetPosition() const { return static_cast<int32_t>(position()); }
     // A host pointer of the buffer; on the NPU, its on-chip address.
     T* GetPhyAddr() const { return reinterpret_cast<T*>(host()); }
     T* GetPhyAddr(uint32_t offset) const { return reinterpret_cast<T*>(host() + toprope::bytes_of<T>(offset)); }
     void SetAddrWithOffset(LocalTensor& from, uint32_t offset) { *this = from[offset]; }
     template <typename U>
     void SetAddrWithOffset(LocalTensor<U>& from, uint32_t offset) {
-        copy_view(from.slot_, from.address_ + static_cast<uint32_t>(toprope::bytes_of<T>(offset)), from.bytes_, from.position_,
-                  from.generation_);
+        copy_view(from.address_.bufferHandle, from.address_.bufferAddr + static_cast<uint32_t>(toprope::bytes_of<T>(offset)),
+                  from.address_.dataLen, from.position(), from.generation_);
     }
     void SetAddr(const TBuffAddr& where) { bind(nullptr, where.bufferAddr, where.dataLen, static_cast<TPosition>(where.logicPos)); }
     // From the beginning of the memory of the tensor's position; elements as the vendor counts them.
     void InitBuffer(uint32_t offset_bytes, uint32_t elements) {
-        bind(nullptr, offset_bytes, static_cast<uint32_t>(toprope::bytes_of<T>(elements)), position_);
+        bind(nullptr, offset_bytes, static_cast<uint32_t>(toprope::bytes_of<T>(elements)), position());
     }
     void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
     ShapeInfo GetShapeInfo() const { return shape_; }
     void SetUserTag(uint8_t tag) {
-        if (slot_ != nullptr) slot_->user_tag = tag;
+        if (address_.bufferHandle != nullptr) address_.bufferHandle->user_tag = tag;
     }
-    uint8_t GetUserTag() const { return slot_ != nullptr ? slot_->user_tag : 0; }
+    toprope::BufferSlot* GetBufferHandle() const { return address_.bufferHandle; }
+    uint8_t GetUserTag() const { return address_.bufferHandle != nullptr ? address_.bufferHandle->user_tag : 0; }
 
     template <typename E>
     LocalTensor& operator=(const toprope::WholeTensor<E>& expression) {
@@ -160,11 +163,14 @@ public:
         return *this;
     }
 
+    // Where the tensor lies; public under the vendor's name, because kernels that place their tensors write to it.
+    TBuffAddr address_;
+
     void copy_view(toprope::BufferSlot* slot, uint32_t address, uint32_t bytes, TPosition position, uint32_t generation) {
-        slot_ = slot;
-        address_ = address;
-        bytes_ = bytes;
-        position_ = position;
+        address_.bufferHandle = slot;
+        address_.bufferAddr = address;
+        address_.dataLen = bytes;
+        address_.logicPos = static_cast<uint8_t>(position);
         generation_ = generation;
     }
 
@@ -178,23 +184,21 @@ private:
         const uint64_t size = sizeof(T);
         if (TOPROPE_UNLIKELY(!live()))
             report("use-after-free", site, &op, "%s on a tensor whose buffer has been given back with FreeTensor", op.name);
-        if (TOPROPE_UNLIKELY(address_ + begin + size > self->bytes[static_cast<int>(space())])) {
+        if (TOPROPE_UNLIKELY(address_.bufferAddr + begin + size > self->bytes[static_cast<int>(space())])) {
             if (self->bytes[static_cast<int>(space())] != 0)
                 report("on-chip-out-of-bounds", site, &op, "%s index %u is at byte %llu of %s, which has %u", op.name, index,
-                       static_cast<unsigned long long>(address_ + begin), kSpaceNames[static_cast<int>(space())],
+                       static_cast<unsigned long long>(address_.bufferAddr + begin), kSpaceNames[static_cast<int>(space())],
                        self->bytes[static_cast<int>(space())]);
             return false;
         }
-        if (TOPROPE_UNLIKELY(begin + size > bytes_))
+        if (TOPROPE_UNLIKELY(begin + size > address_.dataLen))
             report("tensor-out-of-bounds", site, &op, "%s index %u, but the tensor has %u elements", op.name, index, GetSize());
         Instr& instr = record(op, site, 1, static_cast<uint32_t>(dtype_of<T>));
-        touch(instr, space(), mode, address_ + begin, size);
+        touch(instr, space(), mode, address_.bufferAddr + begin, size);
         return true;
     }
 
-    uint32_t address_ = 0, bytes_ = 0, generation_ = 0;
-    TPosition position_ = TPosition::VECCALC;
-    toprope::BufferSlot* slot_ = nullptr;
+    uint32_t generation_ = 0;
     ShapeInfo shape_;
 };
 

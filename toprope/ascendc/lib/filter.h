@@ -8,6 +8,9 @@ namespace AscendC {
 struct DropOutShapeInfo {
     uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0;
 };
+// Names for dropOutMode of DropOut; its page states the numbers.
+inline constexpr uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1, DROPOUT_MODE_BYTE_ALIGN = 2, DROPOUT_MODE_BIT_ALIGN = 3,
+                          DROPOUT_MODE_BIT_MISALIGN = 4;
 struct PadParams {
     uint16_t leftPad = 0, rightPad = 0;
     int32_t padValue = 0;

@@ -2,6 +2,7 @@
 // in and out. A row value (max, sum) is a 32-byte block of equal elements, or one element with SOFTMAX_OUTPUT_WITHOUT_BRC.
 #pragma once
 
+#include "row_split.h"
 #include "rows.h"
 #include "tiling_structs.h"
 
@@ -278,6 +279,29 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
 TOPROPE_SOFTMAX_FORMS(, TOPROPE_REST_SCRATCH)
 TOPROPE_SOFTMAX_FORMS(TOPROPE_TMP_ARGUMENT, TOPROPE_TMP_SCRATCH)
 #undef TOPROPE_SOFTMAX_FORMS
+
+// Kernels that learn their shapes at run time compute the structure themselves. Sizes of elements and of the space in bytes; the space may
+// also be given in whatever the caller's tensor counts, which then only makes rounds smaller. Pages: the Tiling pages beside the functions.
+inline SoftMaxTiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo& shapeInfo, uint32_t dataTypeSize1, uint32_t dataTypeSize2,
+                                              uint32_t localWorkSpaceSize, bool = false, bool = false, bool = false, bool = false) {
+    SoftMaxTiling tiling;
+    toprope::split_softmax({shapeInfo.srcM, shapeInfo.srcK}, dataTypeSize2, toprope::flash_temporaries(dataTypeSize1), localWorkSpaceSize,
+                           tiling);
+    return tiling;
+}
+inline SoftMaxTiling SoftMaxTilingFunc(const SoftMaxShapeInfo& shapeInfo, uint32_t dataTypeSize1, uint32_t dataTypeSize2,
+                                       uint32_t localWorkSpaceSize, bool = false, bool = false) {
+    SoftMaxTiling tiling;
+    toprope::split_softmax({shapeInfo.srcM, shapeInfo.srcK}, dataTypeSize2, toprope::softmax_temporaries(dataTypeSize1), localWorkSpaceSize,
+                           tiling);
+    return tiling;
+}
+inline SoftMaxTiling SoftMaxGradTilingFunc(const SoftMaxShapeInfo& shapeInfo, uint32_t dataTypeSize, uint32_t localWorkSpaceSize,
+                                           bool = false, bool = false, bool = false) {
+    SoftMaxTiling tiling;
+    toprope::split_softmax({shapeInfo.srcM, shapeInfo.srcK}, dataTypeSize, toprope::kSoftmaxGradTemporaries, localWorkSpaceSize, tiling);
+    return tiling;
+}
 
 //: AdjustSoftMaxRes | rows of softMaxRes whose max has the bits `from` become `to`; says whether there were any | half float | A2 A3 310P | AdjustSoftMaxRes
 template <typename T1, typename T2, bool isDataFormatNZ = false, uint8_t stepSizeMode = 0>

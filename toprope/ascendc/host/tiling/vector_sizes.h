@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "../../lib/row_split.h"
 #include "../../lib/temporaries.h"
 
 namespace toprope {
@@ -31,9 +32,6 @@ inline SpaceRange row_space(uint32_t rows, uint32_t width, RowTemporaries t, uin
     return {bytes(rows < 8 ? rows : 8), bytes(all)};
 }
 
-struct RowShape {
-    uint32_t rows, width;
-};
 // The last axis against all the others, elements of the last padded to whole blocks.
 template <typename Shape>
 RowShape row_shape(const Shape& shape, uint32_t element_bytes) {
