@@ -41,6 +41,7 @@ class Finding:
     cycles_at_stake: float = 0.0
     bytes_at_stake: int = 0
     data: dict[str, Any] = field(default_factory=dict)
+    outcome: str = ""  # what happens when the two places swap their order, if schedules were explored
 
     def __str__(self) -> str:
         """As a person reads it: what, both places in columns, how often, and the cure."""
@@ -57,6 +58,8 @@ class Finding:
         if self.count > 1:
             where = f" on {len(self.cores)} cores" if len(self.cores) > 1 else ""
             out.append(f"  seen {self.count} times{where}")
+        if self.outcome:
+            out.append(f"explored: {self.outcome}")
         if self.cure:
             out.append(f"cure: {self.cure}")
         return "\n".join(out)

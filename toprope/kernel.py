@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from toprope import dtypes, runtime, tiling
 from toprope.build import shared_library
-from toprope.check import check
+from toprope.check import Again, check, explore
 from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.finding import Finding
 from toprope.soc import Soc
@@ -41,6 +41,7 @@ class Run:
     trace: Trace
     sync: str = "auto"
     wall_s: float = 0.0
+    again: Again | None = field(default=None, repr=False)  # set when schedules are to be explored
 
     @cached_property
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -58,7 +59,8 @@ class Run:
     @cached_property
     def findings(self) -> list[Finding]:
         """Mistakes and advice from every check."""
-        return check(self.trace, self.soc, sync=self.sync)
+        found = check(self.trace, self.soc, sync=self.sync)
+        return found if self.again is None else explore(self.trace, found, self.outputs, self.again)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -140,13 +142,15 @@ class Launcher:
         time_limit_s: float = 0.0,
         sync: str = "auto",
         capture_limit_bytes: int = 0,
+        explore: bool = False,
     ) -> Run:
         """Run all blocks on the software NPU.
 
         Arrays are passed in place (C-contiguous NumPy arrays; the kernel writes its outputs into them), None is a null pointer,
         numbers fill scalar arguments, bytes or a mapping fill tiling structs. `sync` is "auto" (the vendor's compiler inserts
         barriers inside the vector pipe, its default) or "manual". `capture_limit_bytes` above 0 keeps what every instruction wrote,
-        up to that size, in `Run.trace.values`. Raises BadArgument, BadKernel, CompileFailed.
+        up to that size, in `Run.trace.values`. `explore` repeats the run for every race that it finds, in the order that the race
+        allows, and tells in `Finding.outcome` what becomes of the outputs. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
@@ -158,28 +162,52 @@ class Launcher:
             launchers[core_type] = (
                 ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
             )
-        begin = time.perf_counter()
-        trace = runtime.run(
-            runtime.Launch(
-                kernel=self.kernel.name,
-                entries=launchers,
-                arguments=bound.addresses,
-                gm=bound.gm,
-                cores=cores,
-                blocks=self.blocks,
-                ratio=ratio,
-                mixed=mixed,
-                tiling_key=tiling_key,
-                execute=not time_only,
-                time_limit_s=time_limit_s,
-                system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
-                capture_limit_bytes=capture_limit_bytes,
-            ),
-            chip,
+        launch = runtime.Launch(
+            kernel=self.kernel.name,
+            entries=launchers,
+            arguments=bound.addresses,
+            gm=bound.gm,
+            cores=cores,
+            blocks=self.blocks,
+            ratio=ratio,
+            mixed=mixed,
+            tiling_key=tiling_key,
+            execute=not time_only,
+            time_limit_s=time_limit_s,
+            system_workspace=_system_workspace(mixed),
+            capture_limit_bytes=capture_limit_bytes,
         )
+        again = self._again(launch, arguments, chip) if explore else None
+        begin = time.perf_counter()
+        trace = runtime.run(launch, chip)
         wall_s = time.perf_counter() - begin
         named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
-        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s)
+        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s, again)
+
+    def _again(self, launch: runtime.Launch, arguments: Sequence[Argument], chip: Soc) -> Again:
+        """Runs the launch in another schedule, on copies of the arguments as they are now."""
+        before = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+
+        def again(
+            delay: runtime.Delay | None, last_core_first: bool
+        ) -> tuple[Trace, Mapping[str, np.ndarray[Any, Any]]]:
+            bound = _Bound(self.kernel, [a.copy() if isinstance(a, np.ndarray) else a for a in before])
+            other = replace(
+                launch,
+                arguments=bound.addresses,
+                gm=bound.gm,
+                system_workspace=_system_workspace(launch.mixed),
+                capture_limit_bytes=0,
+                delay=delay,
+                last_core_first=last_core_first,
+            )
+            return runtime.run(other, chip), {row.name: row.array for row in bound.gm}
+
+        return again
+
+
+def _system_workspace(mixed: bool) -> np.ndarray[Any, Any] | None:
+    return np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None
 
 
 def load(path: str | Path, *, include: Sequence[str | Path] = (), defines: Sequence[str] = ()) -> KernelFile:

@@ -62,6 +62,30 @@ class _Launch(c.Structure):
         ("system_workspace", c.c_void_p),
         ("system_workspace_bytes", c.c_uint64),
         ("capture_limit_bytes", c.c_uint64),
+        ("delay", c.c_void_p),
+        ("last_core_first", c.c_uint32),
+    ]
+
+
+class _Delayed(c.Structure):
+    _fields_ = [
+        ("instr", c.c_uint64),
+        ("accesses", c.c_void_p),
+        ("core", c.c_uint32),
+        ("access_count", c.c_uint32),
+        ("op", c.c_uint32),
+        ("line", c.c_uint32),
+    ]
+
+
+class _Delay(c.Structure):
+    _fields_ = [
+        ("late", _Delayed),
+        ("early", _Delayed),
+        ("kind", c.c_uint32),
+        ("happened", c.c_uint32),
+        ("before", c.c_void_p),
+        ("after", c.c_void_p),
     ]
 
 
@@ -98,6 +122,46 @@ class GmArgument:
     array: np.ndarray[Any, Any]
 
 
+DELAYS = ("write", "observe", "read")
+
+
+@dataclass
+class Delay:
+    """A schedule that differs from program order in one place: instruction `late` takes effect after `early` (rows of `Trace.instrs`
+    of a run with the same arguments).
+
+    `kind` is what `late` does: "write" bytes that `early` touches, or "read" what `early` writes; the latter needs `before` and
+    `after`, which a run with "observe" fills in. After the run `happened` says whether any byte was different.
+    """
+
+    trace: Trace
+    late: int
+    early: int
+    kind: str
+    before: np.ndarray[Any, Any] | None = None
+    after: np.ndarray[Any, Any] | None = None
+    happened: bool = False
+
+    def _delayed(self, instr: int) -> _Delayed:
+        trace, row = self.trace, self.trace.instrs[instr]
+        core = int(np.searchsorted(trace.core_begin, instr, "right")) - 1
+        first = int(trace.instrs["accesses"][:instr].sum(dtype=np.int64))
+        return _Delayed(
+            instr - int(trace.core_begin[core]), trace.accesses[first:].ctypes.data, core, int(row["accesses"]), int(row["op"]),
+            trace.sites[int(row["site"])].line,
+        )  # fmt: skip
+
+    def native(self) -> _Delay:
+        """As the runtime takes it; the arrays stay owned by this object."""
+        out = _Delay(self._delayed(self.late), self._delayed(self.early), DELAYS.index(self.kind))
+        if self.kind != "write":
+            if self.before is None or self.after is None:
+                early = self.trace.decoded().sizes()[self.trace.decoded().instr == self.early]
+                self.before, self.after = (np.zeros(int(early.sum()) + 1, np.uint8) for _ in range(2))
+            out.before, out.after = self.before.ctypes.data, self.after.ctypes.data
+        return out
+
+
 @dataclass(frozen=True)
 class Launch:
     """Everything a run needs. `entries` maps core type (aiv, aic, coupled) to the address of the launcher function of that build;
@@ -117,6 +181,8 @@ class Launch:
     time_limit_s: float = 0.0
     system_workspace: np.ndarray[Any, Any] | None = None
     capture_limit_bytes: int = 0
+    delay: Delay | None = None
+    last_core_first: bool = False
 
 
 # Which memories a core type has; the others have size 0 there.
@@ -175,7 +241,12 @@ def run(launch: Launch, soc: Soc) -> Trace:
         native.system_workspace = launch.system_workspace.ctypes.data
         native.system_workspace_bytes = launch.system_workspace.nbytes
     native.capture_limit_bytes = launch.capture_limit_bytes
+    delay = launch.delay.native() if launch.delay else None
+    native.delay = c.addressof(delay) if delay else None
+    native.last_core_first = launch.last_core_first
     signal = lib.toprope_run(c.byref(native))
+    if launch.delay and delay:
+        launch.delay.happened = bool(delay.happened)
     try:
         return _collect(lib, launch, soc, gm_rows, signal)
     finally:

@@ -6,13 +6,14 @@ from collections.abc import Collection
 from typing import Literal
 
 from toprope.check.describe import Describer
+from toprope.check.explore import Again, explore
 from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers
 from toprope.check.replay import replay
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
 from toprope.trace import Trace
 
-__all__ = ["check"]
+__all__ = ["Again", "check", "explore"]
 
 _RANK: dict[Severity, int] = {"error": 0, "warning": 1, "advice": 2}
 # After one of these the core has stopped, or its queues are out of step: what is left unfinished then is a consequence.

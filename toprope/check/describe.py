@@ -60,6 +60,13 @@ class Describer:
                 )
         return None
 
+    def first_place(self) -> tuple[Place, ...]:
+        """Where the kernel starts, as the only place of a finding about the whole run; none if nothing ran."""
+        if not len(self.trace.instrs):
+            return ()
+        site = self.trace.sites[int(self.trace.instrs[0]["site"])]
+        return (Place(site.file, site.line, "", "", "the kernel starts here"),)
+
     def core_name(self, core: int) -> str:
         """How a core is called: "core 3 (aiv)"."""
         return f"core {core} ({self.trace.cores[core].type})"

@@ -40,11 +40,7 @@ def unused_buffers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[
 
 def unused_arguments(trace: Trace, used: Collection[str]) -> list[Finding]:
     """Advice about GM arguments that no instruction reads or writes. Tiling and workspace, which a kernel may well ignore, are left out."""
-    if not len(trace.instrs):
-        place: tuple[Place, ...] = ()
-    else:
-        first = trace.sites[int(trace.instrs[0]["site"])]
-        place = (Place(first.file, first.line, "", "", "the kernel starts here"),)
+    place = Describer(trace).first_place()
     row = codes()["argument-never-used"]
     out = []
     for gm in trace.gm:

@@ -19,6 +19,11 @@ def main(argv: list[str]) -> int:
     p.add_argument(
         "--overflow", action="store_true", help="also report signed integer overflows in the kernel's own lines"
     )
+    p.add_argument(
+        "--explore",
+        action="store_true",
+        help="repeat the run for every race in the order that it allows, and show what the outputs become",
+    )
     options = p.parse_intermixed_args(argv)
     if options.overflow:
         options.defines.append(CHECK_OVERFLOW)

@@ -47,6 +47,7 @@ class Prepared:
             time_limit_s=self.options.time_limit,
             time_only=getattr(self.options, "time_only", False),
             sync=self.options.sync,
+            explore=getattr(self.options, "explore", False),
         )
         return run, lambda: launches.references(self.launch, before)
 

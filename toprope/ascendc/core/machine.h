@@ -97,6 +97,7 @@ struct LaunchInfo {
 extern Core* self;  // the core whose fiber is running
 extern LaunchInfo launch_info;
 extern bool capturing;  // the launch keeps values: see Captured
+extern bool watched;    // it keeps values or delays an instruction: before_instruction wants to be called
 
 uint32_t site_index(Site site);
 uint16_t register_op(const Op& op);
@@ -112,13 +113,13 @@ void wait_until(bool (*ready)(void*), void* argument, const char* what, Site sit
 uint32_t core_count();
 Core* core_at(uint32_t index);
 
-// Keeps the bytes that the last instruction of the running core wrote; execution is synchronous, so they lie in memory when the next
-// begins.
-void capture_written();
+// Execution is synchronous: what the last instruction of the running core wrote lies in memory when the next one begins. Here values
+// are kept (capture.cpp) and delays take effect (schedule.cpp).
+void before_instruction(const Op& op, Site site);
 
 inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
     if (TOPROPE_UNLIKELY(op.id == 0xffff)) op.id = register_op(op);
-    if (TOPROPE_UNLIKELY(capturing)) capture_written();
+    if (TOPROPE_UNLIKELY(watched)) before_instruction(op, site);
     Instr* instr = self->instrs.grow();
     *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
     self->last_site = site;

@@ -5,9 +5,11 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
+#include <vector>
 
 #include "cube.h"
 
@@ -15,7 +17,8 @@ namespace toprope {
 
 Core* self = nullptr;
 LaunchInfo launch_info;
-bool capturing = false;
+bool capturing = false, watched = false;
+void before_pause();  // as before_instruction, where a core waits or ends
 
 namespace {
 
@@ -42,116 +45,11 @@ uint32_t cores_used = 0;
 
 }  // namespace
 
-// ---- tables -------------------------------------------------------------------------------------------------------------
+}  // namespace toprope
 
-uint32_t site_index(Site site) {
-    uint32_t slot = (static_cast<uint32_t>(reinterpret_cast<uintptr_t>(site.file)) * 2654435761u ^ site.line * 40503u) & (kSiteSlots - 1);
-    for (;; slot = (slot + 1) & (kSiteSlots - 1)) {
-        const uint32_t found = site_slot[slot];
-        if (found == 0) break;
-        if (sites.data[found - 1].line == site.line && sites.data[found - 1].file == site.file) return found - 1;
-    }
-    sites.push({site.file, site.line});
-    if (sites.size < kSiteSlots / 2) site_slot[slot] = static_cast<uint32_t>(sites.size);
-    return static_cast<uint32_t>(sites.size - 1);
-}
+#include "tables.cpp"
 
-uint16_t register_op(const Op& op) {
-    op_copies.push(&op);
-    for (uint64_t i = 0; i < ops.size; ++i)  // the AIC and AIV builds of a kernel declare the same operations
-        if (std::strcmp(ops.data[i]->name, op.name) == 0 && std::strcmp(ops.data[i]->cost, op.cost) == 0 && ops.data[i]->kind == op.kind)
-            return static_cast<uint16_t>(i);
-    ops.push(&op);
-    return static_cast<uint16_t>(ops.size - 1);
-}
-
-void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
-uint32_t core_count() { return cores_used; }
-Core* core_at(uint32_t index) { return &cores[index]; }
-
-const GmBuffer* find_gm(const void* address) {
-    const auto* p = static_cast<const uint8_t*>(address);
-    const auto inside = [p](const GmBuffer& b) { return p >= b.host && p < b.host + b.bytes; };
-    if (self->last_gm < gm_buffers.size && inside(gm_buffers.data[self->last_gm])) return &gm_buffers.data[self->last_gm];
-    for (uint32_t i = 0; i < gm_buffers.size; ++i)
-        if (inside(gm_buffers.data[i])) {
-            self->last_gm = i;
-            return &gm_buffers.data[i];
-        }
-    return nullptr;
-}
-
-const GmBuffer* nearest_gm(const void* address) {
-    const auto* p = static_cast<const uint8_t*>(address);
-    const GmBuffer* best = nullptr;
-    uint64_t best_distance = ~0ull;
-    for (uint32_t i = 0; i < gm_buffers.size; ++i) {
-        const GmBuffer& b = gm_buffers.data[i];
-        const uint64_t distance =
-            p < b.host ? static_cast<uint64_t>(b.host - p) : (p >= b.host + b.bytes ? static_cast<uint64_t>(p - (b.host + b.bytes)) : 0);
-        if (distance < best_distance) {
-            best_distance = distance;
-            best = &b;
-        }
-    }
-    return best;
-}
-
-uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes) {
-    const auto* p = static_cast<const uint8_t*>(address);
-    const GmBuffer* b = find_gm(address);
-    if (b != nullptr && bytes <= static_cast<uint64_t>(b->host + b->bytes - p)) return b->device + static_cast<uint64_t>(p - b->host);
-    const GmBuffer* near = b != nullptr ? b : nearest_gm(address);
-    if (near == nullptr || address == nullptr) {
-        report("gm-null-pointer", site, &op, "%s %s %llu bytes of GM through a pointer that belongs to no argument", op.name,
-               writes ? "writes" : "reads", static_cast<unsigned long long>(bytes));
-        return 0;
-    }
-    const int64_t begin = p - near->host;
-    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name,
-           writes ? "writes" : "reads", near->name, static_cast<long long>(begin),
-           static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name, static_cast<unsigned long long>(near->bytes),
-           static_cast<long long>(begin < 0 ? -begin : begin + static_cast<int64_t>(bytes) - static_cast<int64_t>(near->bytes)));
-    return 0;
-}
-
-// ---- reports ------------------------------------------------------------------------------------------------------------
-
-static void add_report(uint32_t severity, const char* code, Site site, const Op* op, const char* format, va_list arguments) {
-    const uint32_t where = site_index(site);
-    for (uint64_t i = 0; i < reports.size; ++i)
-        if (reports.data[i].site == where && std::strcmp(reports.data[i].code, code) == 0) {
-            ++reports.data[i].count;
-            return;
-        }
-    Report* r = reports.grow();
-    std::memset(r, 0, sizeof *r);
-    std::snprintf(r->code, sizeof r->code, "%s", code);
-    std::vsnprintf(r->text, sizeof r->text, format, arguments);
-    r->site = where;
-    r->core = self != nullptr ? self->index : 0;
-    if (op != nullptr && op->id == kNoOp) op->id = register_op(*op);
-    r->op = op != nullptr ? op->id : kNoOp;
-    r->severity = severity;
-    r->count = 1;
-    r->instr = self != nullptr ? self->instrs.size : 0;
-}
-
-void report(const char* code, Site site, const Op* op, const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    add_report(0, code, site, op, format, arguments);
-    va_end(arguments);
-}
-
-void warn(const char* code, Site site, const Op* op, const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    add_report(1, code, site, op, format, arguments);
-    va_end(arguments);
-}
-
-void stop() { throw Stop{}; }
+namespace toprope {
 
 // ---- fibers and launch --------------------------------------------------------------------------------------------------
 
@@ -170,7 +68,7 @@ namespace {
 ucontext_t scheduler;
 sigjmp_buf crash_exit;
 volatile sig_atomic_t crash_signal = 0;
-volatile sig_atomic_t inside_kernel = 0;
+volatile sig_atomic_t inside_kernel = 0, overdue = 0;
 void (*entry_of[3])(void**) = {nullptr, nullptr, nullptr};
 void** entry_arguments = nullptr;
 
@@ -222,12 +120,27 @@ void fiber_main() {
     } catch (...) {
         report("kernel-exception", self->last_site, nullptr, "the kernel threw a C++ exception, which a device kernel cannot do");
     }
-    if (capturing) capture_written();
+    if (watched) before_pause();
     self->fiber->done = self->finished = true;
     swapcontext(&self->fiber->context, &scheduler);
 }
 
+void set_alarm(double seconds) {
+    itimerval timer{};
+    timer.it_value.tv_sec = static_cast<time_t>(seconds);
+    timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
+    setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+// The first alarm only asks: the next instruction ends the run where no allocation is under way. A loop without one is torn out of.
+void on_alarm() {
+    overdue = 1;
+    watched = true;
+    set_alarm(0.2);
+}
+
 void on_crash(int number) {
+    if (number == SIGALRM && (overdue == 0 || !inside_kernel)) return on_alarm();
     if (!inside_kernel) {
         signal(number, SIG_DFL);
         raise(number);
@@ -256,10 +169,11 @@ void resume(Core* core) {
 }
 
 // Runs every core as far as it goes, in order, until all are done or none can go on.
-void run_all() {
+void run_all(bool last_first) {
     for (bool progress = true; progress;) {
         progress = false;
-        for (uint32_t i = 0; i < cores_used; ++i) {
+        for (uint32_t n = 0; n < cores_used; ++n) {
+            const uint32_t i = last_first ? cores_used - 1 - n : n;
             Fiber* f = cores[i].fiber;
             if (f->done || (f->waiting && !f->ready(f->argument))) continue;
             resume(&cores[i]);
@@ -297,19 +211,12 @@ struct Alternate {  // signal handlers need a stack of their own: a fiber's may 
     }
 };
 
-void set_alarm(double seconds) {
-    itimerval timer{};
-    timer.it_value.tv_sec = static_cast<time_t>(seconds);
-    timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
-    setitimer(ITIMER_REAL, &timer, nullptr);
-}
-
 }  // namespace
 
 void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site) {
     Fiber* f = self->fiber;
     while (!ready(argument)) {
-        if (capturing) capture_written();  // before another core can change what was written
+        if (watched) before_pause();  // before another core can change what was written
         f->waiting = true;
         f->ready = ready;
         f->argument = argument;
@@ -372,6 +279,12 @@ void float_to_half_n(uint16_t* out, const float* in, size_t n) {
 
 }  // namespace toprope
 
+#include "bit_masks.cpp"
+#include "cast.cpp"
+#include "vector.cpp"
+
+#include "schedule.cpp"
+
 // ---- the C interface that toprope/native.py calls -----------------------------------------------------------------------
 
 using namespace toprope;
@@ -397,6 +310,8 @@ struct TopropeLaunch {
     uint8_t* system_workspace;
     uint64_t system_workspace_bytes;
     uint64_t capture_limit_bytes;  // 0: no values are kept
+    TopropeDelay* delay;           // nullptr: every instruction takes effect in program order
+    uint32_t last_core_first;      // the cores start in the opposite order
 };
 
 void toprope_release() {
@@ -416,7 +331,8 @@ void toprope_release() {
     gm_buffers.release();
     captured.release();
     captured_bytes.release();
-    capturing = false;
+    capturing = watched = false;
+    schedule = Schedule{};
     std::memset(site_slot, 0, sizeof site_slot);
     self = nullptr;
 }
@@ -454,12 +370,14 @@ int toprope_run(const TopropeLaunch* launch) {
         mprotect(stacks + i * kStackStride, kGuardBytes, PROT_NONE);
     }
     capturing = launch->capture_limit_bytes != 0 && launch->execute != 0;
-    crash_signal = 0;
+    open_schedule(launch->delay);
+    watched = capturing || launch->delay != nullptr;
+    crash_signal = overdue = 0;
     {
         Alternate handlers;
         if (launch->time_limit_s > 0) set_alarm(launch->time_limit_s);
         if (sigsetjmp(crash_exit, 1) == 0) {
-            run_all();
+            run_all(launch->last_core_first != 0);
         } else {
             inside_kernel = 0;
             if (crash_signal == SIGALRM)
@@ -513,7 +431,3 @@ const Report* toprope_reports() { return reports.data; }
 uint64_t toprope_buffer_count() { return buffers.size; }
 const Buffer* toprope_buffers() { return buffers.data; }
 }
-
-#include "bit_masks.cpp"
-#include "cast.cpp"
-#include "vector.cpp"

@@ -1,0 +1,116 @@
+// The tables of a trace (sites, operations, GM buffers) and the reports. Included by runtime.cpp.
+
+namespace toprope {
+
+// ---- tables -------------------------------------------------------------------------------------------------------------
+
+uint32_t site_index(Site site) {
+    uint32_t slot = (static_cast<uint32_t>(reinterpret_cast<uintptr_t>(site.file)) * 2654435761u ^ site.line * 40503u) & (kSiteSlots - 1);
+    for (;; slot = (slot + 1) & (kSiteSlots - 1)) {
+        const uint32_t found = site_slot[slot];
+        if (found == 0) break;
+        if (sites.data[found - 1].line == site.line && sites.data[found - 1].file == site.file) return found - 1;
+    }
+    sites.push({site.file, site.line});
+    if (sites.size < kSiteSlots / 2) site_slot[slot] = static_cast<uint32_t>(sites.size);
+    return static_cast<uint32_t>(sites.size - 1);
+}
+
+uint16_t register_op(const Op& op) {
+    op_copies.push(&op);
+    for (uint64_t i = 0; i < ops.size; ++i)  // the AIC and AIV builds of a kernel declare the same operations
+        if (std::strcmp(ops.data[i]->name, op.name) == 0 && std::strcmp(ops.data[i]->cost, op.cost) == 0 && ops.data[i]->kind == op.kind)
+            return static_cast<uint16_t>(i);
+    ops.push(&op);
+    return static_cast<uint16_t>(ops.size - 1);
+}
+
+void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
+uint32_t core_count() { return cores_used; }
+Core* core_at(uint32_t index) { return &cores[index]; }
+
+const GmBuffer* find_gm(const void* address) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const auto inside = [p](const GmBuffer& b) { return p >= b.host && p < b.host + b.bytes; };
+    if (self->last_gm < gm_buffers.size && inside(gm_buffers.data[self->last_gm])) return &gm_buffers.data[self->last_gm];
+    for (uint32_t i = 0; i < gm_buffers.size; ++i)
+        if (inside(gm_buffers.data[i])) {
+            self->last_gm = i;
+            return &gm_buffers.data[i];
+        }
+    return nullptr;
+}
+
+const GmBuffer* nearest_gm(const void* address) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const GmBuffer* best = nullptr;
+    uint64_t best_distance = ~0ull;
+    for (uint32_t i = 0; i < gm_buffers.size; ++i) {
+        const GmBuffer& b = gm_buffers.data[i];
+        const uint64_t distance =
+            p < b.host ? static_cast<uint64_t>(b.host - p) : (p >= b.host + b.bytes ? static_cast<uint64_t>(p - (b.host + b.bytes)) : 0);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = &b;
+        }
+    }
+    return best;
+}
+
+uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes) {
+    const auto* p = static_cast<const uint8_t*>(address);
+    const GmBuffer* b = find_gm(address);
+    if (b != nullptr && bytes <= static_cast<uint64_t>(b->host + b->bytes - p)) return b->device + static_cast<uint64_t>(p - b->host);
+    const GmBuffer* near = b != nullptr ? b : nearest_gm(address);
+    if (near == nullptr || address == nullptr) {
+        report("gm-null-pointer", site, &op, "%s %s %llu bytes of GM through a pointer that belongs to no argument", op.name,
+               writes ? "writes" : "reads", static_cast<unsigned long long>(bytes));
+        return 0;
+    }
+    const int64_t begin = p - near->host;
+    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name,
+           writes ? "writes" : "reads", near->name, static_cast<long long>(begin),
+           static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name, static_cast<unsigned long long>(near->bytes),
+           static_cast<long long>(begin < 0 ? -begin : begin + static_cast<int64_t>(bytes) - static_cast<int64_t>(near->bytes)));
+    return 0;
+}
+
+// ---- reports ------------------------------------------------------------------------------------------------------------
+
+static void add_report(uint32_t severity, const char* code, Site site, const Op* op, const char* format, va_list arguments) {
+    const uint32_t where = site_index(site);
+    for (uint64_t i = 0; i < reports.size; ++i)
+        if (reports.data[i].site == where && std::strcmp(reports.data[i].code, code) == 0) {
+            ++reports.data[i].count;
+            return;
+        }
+    Report* r = reports.grow();
+    std::memset(r, 0, sizeof *r);
+    std::snprintf(r->code, sizeof r->code, "%s", code);
+    std::vsnprintf(r->text, sizeof r->text, format, arguments);
+    r->site = where;
+    r->core = self != nullptr ? self->index : 0;
+    if (op != nullptr && op->id == kNoOp) op->id = register_op(*op);
+    r->op = op != nullptr ? op->id : kNoOp;
+    r->severity = severity;
+    r->count = 1;
+    r->instr = self != nullptr ? self->instrs.size : 0;
+}
+
+void report(const char* code, Site site, const Op* op, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_report(0, code, site, op, format, arguments);
+    va_end(arguments);
+}
+
+void warn(const char* code, Site site, const Op* op, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_report(1, code, site, op, format, arguments);
+    va_end(arguments);
+}
+
+void stop() { throw Stop{}; }
+
+}  // namespace toprope
