@@ -18,6 +18,7 @@ TILE_FLOATS = 10240  # elements of one input buffer: few enough for two, many en
 SHARED_COLUMNS = 32768  # a row must be this long before the wait for the other cores pays
 SYNC_COLUMNS = 12000  # that wait takes about as long as this many columns
 PIECE_COLUMNS = 8192
+FIXED_BYTES = 18 << 10  # numbers of the rows in work, their blocks, and short rows folded
 SLOT_BYTES = 64  # a core's maximum and sum of its part, eight times each
 ELEMENT_US = (
     2.1e-4  # time of one core for one element, about; what another core saves must be more than what its launch costs
@@ -61,7 +62,7 @@ def choose(rows: int, columns: int, item_bytes: int, soc: Soc) -> tuple[dict[str
     cores = _cores(rows, width, soc)
     share = ceil_div(rows, cores)
     # By columns, a tile costs an instruction for each 64 of them; by rows, about four for each row.
-    height = max(1, min(share, TILE_FLOATS // width))
+    height = max(1, min(share, _tile_rows(width, item_bytes, soc)))
     if width <= MANY_COLUMNS and height * 180 >= width:
         tiling["tileRows"] = _even(share, min(height, 4095))
         return tiling, 1, cores
@@ -82,6 +83,12 @@ def _cores(rows: int, width: int, soc: Soc) -> int:
     """Cores for whole rows: as many as still save more time than launching one more costs."""
     worth = round(math.sqrt(rows * width * ELEMENT_US / soc.number("launch_blocks.block_us")))
     return max(1, min(rows, soc.aiv, worth))
+
+
+def _tile_rows(width: int, item_bytes: int, soc: Soc) -> int:
+    """Rows that UB holds four times, half types once more as floats, with what folding them column by column takes."""
+    each = 4 * width * item_bytes + (4 * width if item_bytes == 2 else 0) + (288 if width >= 64 else 0)
+    return min(TILE_FLOATS // width, (soc.bytes_of("ub") - FIXED_BYTES) // each)
 
 
 def _even(rows: int, height: int) -> int:
