@@ -11,6 +11,7 @@ import numpy as np
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import Run
 from toprope.profile import tiles, whatif
+from toprope.profile.reuse import read_back, shareable_buffers
 from toprope.timing import predict
 from toprope.timing.prediction import UNIT_FLAG_BIT
 from toprope.trace import PIPES, Array, Trace
@@ -30,7 +31,8 @@ class Idea:
 
 
 def diagnose(run: Run) -> list[Finding]:
-    """Advice for a run, largest gain first. Each is a Finding of severity advice with `cycles_at_stake`."""
+    """Advice for a run, largest gain first: findings of severity advice with `cycles_at_stake`; last, with `bytes_at_stake`, what
+    would free on-chip memory."""
     now = run.timeline.cycles
     if not now:
         return []
@@ -53,7 +55,7 @@ def diagnose(run: Run) -> list[Finding]:
                 data=dict(idea.data),
             )
         )
-    return sorted(found, key=lambda f: -f.cycles_at_stake)
+    return sorted(found, key=lambda f: -f.cycles_at_stake) + shareable_buffers(run.trace)
 
 
 def _place(trace: Trace, site: int, op: str = "", pipe: str = "") -> Place:
@@ -257,8 +259,21 @@ def _joins(run: Run) -> Iterator[Idea]:
         )
 
 
+def _fusion(run: Run) -> Iterator[Idea]:
+    """Tiles that come back from GM although the core had them in UB."""
+    back, size = read_back(run.trace)
+    if back.any():
+        yield Idea(
+            "advice-keep-on-chip",
+            f"{int(back.sum()):,} copies bring back {size:,} bytes that the same core has copied to GM before",
+            _dearest(run.trace, back.astype(float)),
+            lambda: predict(whatif.without(run.trace, back), run.soc).cycles,
+            {"bytes": size},
+        )
+
+
 _SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
-    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag,
+    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag, _fusion,
 )  # fmt: skip
 
 
