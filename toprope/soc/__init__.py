@@ -28,6 +28,7 @@ class Cost:
     interval: float = 0.0
     row: float = 0.0
     odd_bytes_per_cycle: float = 0.0
+    l2_unit_bytes: float = 512.0
     cold: float = 0.0
     cold_bytes_per_cycle: float = 0.0
     serial: float = 0.0
@@ -178,6 +179,7 @@ def _costs(soc: Soc) -> dict[str, Cost]:
         "interval",
         "row",
         "odd_bytes_per_cycle",
+        "l2_unit_bytes",
         "cold",
         "cold_bytes_per_cycle",
         "serial",

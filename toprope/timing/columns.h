@@ -50,8 +50,9 @@ struct OpCost {
     double interval;   // least distance between two starts on the pipe; 0 = the instruction's own duration
     double latency;    // GM copies: from the start to the first byte on an L2 hit
     double rate;       // copies: bytes per cycle of one core
-    double row;        // GM copies: least time of an odd row: shorter than 128 bytes, or in a matrix whose rows start at changing offsets
-    double odd_rate;   // GM copies: bytes per cycle of such rows, 0 = as others
+    double row;        // GM copies: least time of a row
+    double odd_rate;   // GM copies: bytes per cycle of rows that are not a multiple of 32 bytes apart, 0 = as others
+    double l2_unit;    // GM copies: L2 hands out at least this many bytes of a row, at a time
     double cold;       // added when the pipe stood idle before it (cube)
     double cold_rate;  // copies to GM: bytes per cycle of one core into lines that are not in L2
     uint32_t kind;

@@ -16,7 +16,7 @@ struct Demand {
     double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
     double bytes = 0;
-    double odd_rows = 0, odd_bytes = 0;     // rows shorter than a sector, or that start at changing offsets within a block
+    double rows = 0, odd_bytes = 0;         // odd: in rows that start at changing offsets within a block
     uint64_t first = 0;                     // first line: how other cores recognise the same range
 };
 
@@ -117,6 +117,7 @@ struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false, tracked = false;
     double rate = 1, cold_rate = 0, latency = 0, row_cycles = 0;
+    uint64_t l2_unit = kLineBytes;    // L2 hands out whole units of this many bytes
     double window = 0;                // bytes in flight while it streams
     double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
@@ -245,18 +246,17 @@ private:
         Demand one;
         l2_.access(address, bytes, t.write, bypass, one);
         const double weight = address % kSectorBytes ? chip_.unaligned_weight : 1;
-        const uint64_t lines = (address + bytes - 1) / kLineBytes - address / kLineBytes + 1;
+        const uint64_t unit = t.l2_unit, units = (address + bytes - 1) / unit - address / unit + 1;
         t.demand.hit += one.hit;
         t.demand.miss += one.miss;
         t.demand.hbm += one.miss * weight;
         t.demand.evicted += one.evicted;
         t.demand.cold += one.cold;
-        const double part = bytes < kLineBytes ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
-        t.demand.l2 += static_cast<double>(lines * kLineBytes) * weight * (t.write ? 1 : part);
+        const double part = bytes < unit ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
+        t.demand.l2 += static_cast<double>(units * unit) * weight * (t.write ? 1 : part);
         t.demand.bytes += static_cast<double>(bytes);
-        if (stride % kBlockBytes == 0 && bytes >= kSectorBytes) return;
-        t.demand.odd_rows += 1;
-        t.demand.odd_bytes += static_cast<double>(bytes);
+        t.demand.rows += 1;
+        if (stride % kBlockBytes != 0) t.demand.odd_bytes += static_cast<double>(bytes);
     }
 
     const Chip& chip_;

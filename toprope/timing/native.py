@@ -19,6 +19,7 @@ OP_COST = np.dtype(
         ("rate", "<f8"),
         ("row", "<f8"),
         ("odd_rate", "<f8"),
+        ("l2_unit", "<f8"),
         ("cold", "<f8"),
         ("cold_rate", "<f8"),
         ("kind", "<u4"),

@@ -70,6 +70,7 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
             cost.bytes_per_cycle,
             cost.row,
             cost.odd_bytes_per_cycle,
+            cost.l2_unit_bytes,
             cost.cold,
             cost.cold_bytes_per_cycle,
         )

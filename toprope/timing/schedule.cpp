@@ -357,6 +357,7 @@ private:
         t->write = write;
         t->rate = op.rate;
         t->latency = op.latency;
+        t->l2_unit = static_cast<uint64_t>(op.l2_unit);
         t->cold_rate = op.cold_rate;
         if (op.unit_bit != 0 && (instrs_[i].arg >> op.unit_bit & 1u)) t->not_before = states_[c].pipes[kM].last_end;
         pipe.under_way.push_back(t);
@@ -378,7 +379,7 @@ private:
             const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
             t.ready = event.time + wait;
             const double odd = op.odd_rate > 0 ? t.demand.odd_bytes / op.odd_rate : 0;
-            t.row_cycles = std::max(op.row * t.demand.odd_rows, odd) + cycles_[t.instr];
+            t.row_cycles = std::max(op.row * t.demand.rows, odd) + cycles_[t.instr];
             if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }

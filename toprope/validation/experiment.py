@@ -116,9 +116,9 @@ def _data_copy(row: Published) -> Run:
 def _matmul(row: Published) -> Run:
     at = row.setup
     tiling = ("base_m", "base_n", "single_m", "single_n", "step_ka", "step_kb", "l1_buffers", "unit_flag", "cores_m")
-    kernel = load(HERE / "kernels" / "matmul.cpp", defines=(*_defines(at, *tiling), "BASE_K=64")).matmul
+    kernel = load(HERE / "kernels" / "matmul.cpp", defines=(*_defines(at, *tiling), "BASE_K=64", f"TRANS_B={at.get('trans_b', 0)}")).matmul
     m, n, k = at["m"] // row.part, at["n"], at["k"]
-    a, b, c = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16), np.zeros((m, n), np.float16)
+    a, b, c = np.zeros((m, k), np.float16), np.zeros((n, k) if at.get("trans_b") else (k, n), np.float16), np.zeros((m, n), np.float16)
     return kernel[at["blocks"]](a, b, c, m, n, k, soc=row.chip, time_only=True)
 
 

@@ -1,4 +1,4 @@
-// C = A x B, fp16 matrices in row-major order, fp32 sums, fp16 result. Every core computes SINGLE_M x SINGLE_N of C in tiles of
+// C = A x B, fp16 matrices in row-major order, B as N x K when TRANS_B, fp32 sums, fp16 result. Every core computes SINGLE_M x SINGLE_N of C in tiles of
 // BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1 or 2),
 // L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags.
 // A last tile of a block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than
@@ -92,8 +92,12 @@ private:
     __aicore__ inline void LoadB(uint32_t column, uint32_t step) {
         const uint32_t rows = StepsLeft(step, STEP_KB) * BASE_K;
         WaitFlag<HardEvent::MTE1_MTE2>(kB + fill_b_);
-        DataCopy(PacketB(fill_b_), b_[(uint64_t)step * BASE_K * shape_.n + column],
-                 Nd2NzParams{1, rows, width_, 0, shape_.n, STEP_KB * BASE_K, 1, 0});
+        if (TRANS_B)
+            DataCopy(PacketB(fill_b_), b_[(uint64_t)column * shape_.k + step * BASE_K],
+                     Nd2NzParams{1, width_, rows, 0, shape_.k, BASE_N, 1, 0});
+        else
+            DataCopy(PacketB(fill_b_), b_[(uint64_t)step * BASE_K * shape_.n + column],
+                     Nd2NzParams{1, rows, width_, 0, shape_.n, STEP_KB * BASE_K, 1, 0});
         SetFlag<HardEvent::MTE2_MTE1>(kB + fill_b_);
         fill_b_ = (fill_b_ + 1) % L1_BUFFERS;
     }
@@ -114,15 +118,7 @@ private:
         left.kExtension = BASE_K;
         left.mExtension = BASE_M;
         LoadData(a, PacketA(use_a_)[step % STEP_KA * BASE_K * BASE_M], left);
-        LoadData3DParamsV2<half> right;
-        right.l1H = 1;
-        right.l1W = STEP_KB * BASE_K;
-        right.channelSize = Whole(width_);
-        right.kExtension = Whole(width_);
-        right.mExtension = BASE_K;
-        right.mStartPt = step % STEP_KB * BASE_K;
-        right.enTranspose = true;
-        LoadData(b, PacketB(use_b_), right);
+        LoadRight(b, step);
         SetFlag<HardEvent::MTE1_M>(l0_);
         WaitFlag<HardEvent::MTE1_M>(l0_);
         MmadParams product;
@@ -134,6 +130,17 @@ private:
         Mmad(sum_, a, b, product);
         SetFlag<HardEvent::M_MTE1>(l0_);
         l0_ ^= 1;
+    }
+    __aicore__ inline void LoadRight(const LocalTensor<half>& b, uint32_t step) {
+        LoadData3DParamsV2<half> right;
+        right.l1H = 1;
+        right.l1W = TRANS_B ? BASE_N : STEP_KB * BASE_K;
+        right.channelSize = TRANS_B ? BASE_K : Whole(width_);
+        right.kExtension = TRANS_B ? BASE_K : Whole(width_);
+        right.mExtension = TRANS_B ? Whole(width_) : BASE_K;
+        right.mStartPt = TRANS_B ? 0 : step % STEP_KB * BASE_K;
+        right.enTranspose = !TRANS_B;
+        LoadData(b, PacketB(use_b_)[TRANS_B ? step % STEP_KB * BASE_K * BASE_N : 0], right);
     }
     __aicore__ inline void Store(uint32_t row, uint32_t column) {
         if (!UNIT_FLAG) {
