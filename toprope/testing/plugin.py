@@ -21,7 +21,7 @@ from toprope.testing.execution import ERROR, FAILED, PASSED, SKIPPED, Result, Ru
 from toprope.testing.isolation import isolated
 from toprope.testing.pairs import execute_pair
 from toprope.testing.readers import recognised, scripts, suites_of_file
-from toprope.testing.runners import KernelRunner, runner_from
+from toprope.testing.runners import KernelRunner, ProjectRunner, runner_from
 from toprope.testing.store import Store, drops
 from toprope.testing.suite import Suite
 
@@ -242,7 +242,7 @@ def judge(suite: Suite, case: Case, settings: _Settings) -> Result:
         if key not in _RUNNERS:
             _RUNNERS[key] = _runner(suite, settings)
         runner = _RUNNERS[key]
-        if isinstance(runner, KernelRunner) or suite.format not in ("toml", "python"):
+        if isinstance(runner, KernelRunner | ProjectRunner) or suite.format not in ("toml", "python"):
             return isolated(execute_with, suite, case, runner, settings.standard, timeout_s=settings.timeout_s)
         return execute_with(suite, case, runner, settings.standard)
     except TestingError as error:

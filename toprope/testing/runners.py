@@ -1,4 +1,4 @@
-"""Runners: a Python function, a golden against itself, an Ascend C kernel on the software NPU."""
+"""Runners: a Python function, a golden against itself, an Ascend C kernel or a whole operator project on the software NPU."""
 
 from __future__ import annotations
 
@@ -79,15 +79,7 @@ class KernelRunner:
         outputs = {o.name: _poisoned(o) for o in case.outputs}
         values = [self._value(p.name, case, given, outputs) for p in kernel.entry.parameters]
         run = kernel[self.blocks](*values, soc=self.soc)
-        findings = list(run.findings)
-        timeline: Any = run.timeline
-        return Outcome(
-            list(outputs.values()),
-            predicted_us=float(timeline.microseconds),
-            predicted_cycles=float(timeline.cycles),
-            findings=[str(f) for f in findings],
-            errors=sum(f.severity == "error" for f in findings),
-        )
+        return _outcome(list(outputs.values()), run.findings, run.timeline)
 
     def _value(self, name: str, case: Case, given: Mapping[str, Input], outputs: Mapping[str, Array]) -> Any:
         text = self.arguments.get(name, name)
@@ -110,6 +102,30 @@ class KernelRunner:
                 f"an output ({', '.join(outputs)}) nor arithmetic over sizes",
                 cure=f'add it to [operator.arguments], for example {name} = "x.size"',
             ) from error
+
+
+@dataclass(frozen=True)
+class ProjectRunner:
+    """Runs an operator project through its own host code: shape inference, tiling, the kernel that the tiling key chooses."""
+
+    operator: Any  # toprope.project.ProjectOperator; the toolchain is loaded only where a case needs it
+    soc: str = "ascend910b1"
+
+    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
+        """Run the case. Refusals of the host code and of the kernel's build pass through as exceptions."""
+        call = self.operator.run(*inputs, soc=self.soc, **case.attrs)
+        outputs = [a for value in call.outputs.values() for a in (value if isinstance(value, list) else [value])]
+        return _outcome(outputs, call.findings, call.timeline)
+
+
+def _outcome(outputs: list[Array], findings: Sequence[Any], timeline: Any) -> Outcome:
+    return Outcome(
+        outputs,
+        predicted_us=float(timeline.microseconds),
+        predicted_cycles=float(timeline.cycles),
+        findings=[str(f) for f in findings],
+        errors=sum(f.severity == "error" for f in findings),
+    )
 
 
 def evaluate(text: str, inputs: Mapping[str, Input], attrs: Mapping[str, Any]) -> Any:
@@ -139,7 +155,8 @@ def _evaluated(node: ast.expr, inputs: Mapping[str, Input], attrs: Mapping[str, 
 def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str, Any] | None = None) -> Runner:
     """The runner that `--run` or a case file names.
 
-    "golden"; "numpy.add", "torch.abs", "file.py:function"; "kernel.cpp" or "kernel.cpp:entry" (.cpp and .asc files).
+    "golden"; "numpy.add", "torch.abs", "file.py:function"; "kernel.cpp" or "kernel.cpp:entry" (.cpp and .asc files); "project" or
+    "project:folder" (a folder with op_host and op_kernel).
     """
     table = settings or {}
     folder = suite.path if suite.path.is_dir() else suite.path.parent
@@ -156,6 +173,16 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
         chip = soc or str(table.get("soc", "ascend910b1"))
         arguments = {k: str(v) for k, v in table.get("arguments", {}).items()}
         return KernelRunner(file, entry, int(table.get("blocks", 8)), chip, arguments)
+    if path == "project":
+        # As for kernels: only cases of projects need it.
+        from toprope.errors import TopropeError
+        from toprope.project.loaded import load_project
+
+        try:
+            operator = load_project(folder / entry)
+        except TopropeError as error:
+            raise FormatError(str(error), where=str(folder / entry)) from error
+        return ProjectRunner(operator, soc or str(table.get("soc", "ascend910b1")))
     base = None if path and Path(path).is_file() else folder
     golden = golden_from(text, base)
     return FunctionRunner(golden.function, golden.library)
