@@ -30,6 +30,13 @@ constexpr uint32_t argument_sizes(void (*)(A...), uint32_t* sizes) {
 
 }  // namespace toprope
 
+// The section of the variables that each core has for itself; absent in a kernel without such variables.
+#ifdef __ELF__
+extern "C" char __start_toprope_block_local[] __attribute__((weak, visibility("hidden")));
+extern "C" char __stop_toprope_block_local[] __attribute__((weak, visibility("hidden")));
+static const bool toprope_has_block_locals = (toprope::add_block_locals(__start_toprope_block_local, __stop_toprope_block_local), true);
+#endif
+
 // The launcher of one kernel function, found by name when the library is loaded.
 #define TOPROPE_ENTRY(symbol, ...)                                                                              \
     extern "C" void toprope_call_##symbol(void** toprope_in) { toprope::call_kernel(__VA_ARGS__, toprope_in); } \

@@ -57,6 +57,9 @@ enum Register : int {
     kRegisterCount = 40
 };
 
+// A kernel library's __BLOCK_LOCAL__ variables; called when it is loaded.
+void add_block_locals(char* begin, char* end);
+
 struct Core {
     uint8_t* memory[kSpaces] = {};
     uint32_t bytes[kSpaces] = {};

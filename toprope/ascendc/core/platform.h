@@ -53,6 +53,12 @@
 #define __fbuf__
 #define __biasbuf__
 #define __inline__ inline
+// In front of `inline`: a variable of which each core has its own. Where object files are not ELF, all cores share one.
+#ifdef __ELF__
+#define __BLOCK_LOCAL__ __attribute__((section("toprope_block_local")))
+#else
+#define __BLOCK_LOCAL__
+#endif
 #define __force_inline__ inline
 #ifndef __restrict__
 #define __restrict__ __restrict

@@ -113,7 +113,9 @@ public:
     void FreeAllEvent(toprope::Site site = toprope::Site::here()) {
         for (uint32_t i = 0; i < count_; ++i) settle_free_event(slots_[i], site);
     }
-    uint64_t GetBufferAddr(TBufHandle handle) const { return handle->address; }
+    TBuffAddr GetBufferAddr(TBufHandle handle) const {
+        return {handle->bytes, handle->address, handle, static_cast<uint8_t>(handle->position)};
+    }
     // For pools that users write: the queue's buffers are `num` slots from `first` on; each gets its place.
     void InitStartBufHandle(TBufHandle first, uint8_t num, uint32_t) { take_buffers(first, num); }
     template <typename Pool>

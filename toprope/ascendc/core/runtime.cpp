@@ -51,11 +51,14 @@ uint32_t cores_used = 0;
 
 namespace toprope {
 
+#include "block_local.cpp"
+
 // ---- fibers and launch --------------------------------------------------------------------------------------------------
 
 struct Fiber {
     ucontext_t context;
     void* stack = nullptr;
+    char* locals = nullptr;  // its __BLOCK_LOCAL__ variables while it does not run
     bool started = false, done = false, waiting = false;
     bool (*ready)(void*) = nullptr;
     void* argument = nullptr;
@@ -162,9 +165,11 @@ void resume(Core* core) {
         f->context.uc_link = nullptr;
         makecontext(&f->context, fiber_main, 0);
     }
+    bring_block_locals(f->locals);
     inside_kernel = 1;
     swapcontext(&scheduler, &f->context);
     inside_kernel = 0;
+    keep_block_locals(f->locals);
     if (f->done) arena.take_back(core);
 }
 
@@ -391,6 +396,7 @@ int toprope_run(const TopropeLaunch* launch) {
     }
     arena.close();
     munmap(stacks, kStackStride * cores_used);
+    for (uint32_t i = 0; i < cores_used; ++i) std::free(fibers[i].locals);
     std::free(static_cast<void*>(fibers));
     for (uint32_t i = 0; i < cores_used; ++i) {
         cores[i].fiber = nullptr;

@@ -67,7 +67,7 @@ private:
     uint32_t bytes_ = 0;
 };
 
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB>
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB, BlockChoice kChoice>
 class MatmulEngine {
     using A = typename A_TYPE::T;
     using B = typename B_TYPE::T;
@@ -100,10 +100,10 @@ public:
         if (job.hf32) AscendC::SetHF32Mode(true), AscendC::SetHF32TransMode(job.hf32_zero);
         switch (job.request) {
             case Request::iterate:
-                compute(job, site);
+                if (Blocks(t_, job).chosen(kChoice, job.block)) compute(job, site);
                 break;
             case Request::get:
-                store(job, job.block, site);
+                if (Blocks(t_, job).chosen(kChoice, job.block)) store(job, job.block, site);
                 if (job.block + 1 == Blocks(t_, job).count()) finish(site);
                 break;
             case Request::all:
@@ -144,6 +144,7 @@ private:
         const Blocks blocks(t_, job);
         MatmulJob one = job;
         for (one.block = 0; one.block < blocks.count(); ++one.block) {
+            if (!blocks.chosen(kChoice, one.block)) continue;
             compute(one, site);
             store(one, one.block, site);
         }

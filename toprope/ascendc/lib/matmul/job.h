@@ -6,6 +6,9 @@
 
 namespace toprope {
 
+// Which base blocks an object computes and stores; `unknown`: a policy of the kernel's own.
+enum class BlockChoice : uint8_t { all, upper, lower, unknown };
+
 enum class Request : uint8_t { init, iterate, get, all, batch, async };
 
 // An operand: in GM, in L1, or one value for every element.
@@ -54,6 +57,13 @@ struct Blocks {
     int32_t n_of(int32_t block) const { return n_first ? block % across_n : block / across_m; }
     int32_t rows(int32_t mi) const { return least(base_m, single_m - mi * base_m); }
     int32_t columns(int32_t ni) const { return least(base_n, single_n - ni * base_n); }
+    // A block belongs to a triangle unless it lies wholly on the other side of the diagonal.
+    bool chosen(BlockChoice choice, int32_t block) const {
+        const int32_t row = m_of(block) * base_m, column = n_of(block) * base_n;
+        if (choice == BlockChoice::upper) return row < column + base_n;
+        if (choice == BlockChoice::lower) return column < row + base_m;
+        return true;
+    }
 };
 
 // Where the matrices of a batch begin and how long their rows are. Page: IterateBatch (layouts).

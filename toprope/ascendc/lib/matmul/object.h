@@ -4,14 +4,19 @@
 
 #include "../../api/data_copy_pad.h"
 #include "engine.h"
+#include "policy.h"
 #include "registration.h"
 #include "roles.h"
 #include "ub_exchange.h"
 
 namespace toprope {
 
-template <bool kHereAlways, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB>
+template <bool kHereAlways, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB,
+          BlockChoice kChoice = BlockChoice::all>
 class MatmulObject {
+    static_assert(kChoice != BlockChoice::unknown,
+                  "Matmul: a policy class of the kernel's own replaces parts of the vendor's library, which are not here; the built-in "
+                  "policies are MatmulPolicy, TrianUpperMatmulPolicy, TrianLowerMatmulPolicy and NBuffer33MatmulPolicy");
     using A = typename A_TYPE::T;
     using B = typename B_TYPE::T;
     using C = typename C_TYPE::T;
@@ -347,7 +352,8 @@ public:
     static void finish(void* object, Site site) { static_cast<MatmulObject*>(object)->engine_.finish(site); }
 
 private:
-    using Engine = std::conditional_t<kRole == MatmulRole::here, MatmulEngine<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB>, NoEngine>;
+    using Engine =
+        std::conditional_t<kRole == MatmulRole::here, MatmulEngine<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB, kChoice>, NoEngine>;
 
     static bool idle() { return kRole == MatmulRole::absent || is_driven(); }
     void start(const AscendC::tiling::TCubeTiling& t, Site site) {
@@ -536,20 +542,19 @@ private:
 
 namespace AscendC {
 
-template <const auto& = CFG_NORM, typename...>
-struct MatmulPolicy {};
-
 //: Matmul | C = A x B + bias with buffers managed by the library; on a vector core the cube core computes | half bfloat16_t float int8_t int4b_t | A2 A3 | Matmul使用说明
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
           class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
           template <const auto&, typename...> class MATMUL_POLICY = MatmulPolicy>
-class Matmul : public toprope::MatmulObject<false, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
+class Matmul : public toprope::MatmulObject<false, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB,
+                                            toprope::policy_blocks<MATMUL_POLICY<MM_CFG, void, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>>> {};
 
 //: MatmulImpl | as Matmul, always on the core that calls it | half bfloat16_t float int8_t int4b_t | A2 A3 | Matmul使用说明
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
           class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
           template <const auto&, typename...> class MATMUL_POLICY = MatmulPolicy>
-class MatmulImpl : public toprope::MatmulObject<true, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
+class MatmulImpl : public toprope::MatmulObject<true, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB,
+                                                toprope::policy_blocks<MATMUL_POLICY<MM_CFG, void, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>>> {};
 
 }  // namespace AscendC
 

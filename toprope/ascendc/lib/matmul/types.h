@@ -14,7 +14,7 @@ using ::CubeFormat;
 using ::LayoutMode;
 
 enum class BatchMode : uint8_t { NONE = 0, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
-enum class BatchOutMode : uint8_t { SINGLE_BATCH = 0, MULTI_BATCH, DEFAULT };
+enum class BatchOutMode : uint8_t { SINGLE_BATCH = 0, MULTI_BATCH, DEFAULT, DYNAMIC };
 enum class IterateOrder { ORDER_M = 0, ORDER_N, UNDEF };
 enum class ScheduleType : uint8_t { INNER_PRODUCT = 0, OUTER_PRODUCT, N_BUFFER_33 };
 enum IterateMode : uint8_t {
@@ -264,6 +264,28 @@ using ::CFG_MDL;
 using ::CFG_NORM;
 using ::MM_CFG_BB;
 }  // namespace AscendC
+
+// Kernels name these outside the namespace as well.
+using AscendC::BatchMode;
+using AscendC::BatchOutMode;
+using AscendC::GetBasicConfig;
+using AscendC::GetIBShareNormConfig;
+using AscendC::GetMDLConfig;
+using AscendC::GetMMConfig;
+using AscendC::GetNormalConfig;
+using AscendC::GetSpecialBasicConfig;
+using AscendC::GetSpecialMDLConfig;
+using AscendC::IterateMode;
+using AscendC::IterateOrder;
+using AscendC::MatmulApiStaticTiling;
+using AscendC::MatmulBatchParams;
+using AscendC::MatmulBiasParams;
+using AscendC::MatmulConfig;
+using AscendC::MatmulConfigMode;
+using AscendC::MatmulFuncParams;
+using AscendC::MatmulQuantParams;
+using AscendC::MatmulShapeParams;
+using AscendC::ScheduleType;
 
 namespace toprope {
 
