@@ -68,6 +68,7 @@ struct Chip {
     double unaligned_weight;     // memory-side cost of rows that do not start on a sector
     double part_line_weight;     // L2 cost of reading less than a line
     double same_address_weight;  // L2 cost of a range that another core is transferring now
+    double same_address_delay;   // each such core slows the others' own flow by this share
     double atomic_weight;        // L2 cost of read-modify-write
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
     uint32_t slots, warm, ratio, mixed;

@@ -117,6 +117,7 @@ struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false, tracked = false;
     double rate = 1, cold_rate = 0, latency = 0, row_cycles = 0;
+    double crowd = 1;                 // slower by this for other cores that read the same range
     uint64_t l2_unit = kLineBytes;    // L2 hands out whole units of this many bytes
     double window = 0;                // bytes in flight while it streams
     double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
@@ -128,19 +129,19 @@ struct Transfer {
 // by another goes unnoticed, which costs a little accuracy and no time.
 class Uses {
 public:
-    // True when another core is transferring the same range.
-    bool enter(uint64_t first, uint32_t core, bool& tracked) {
+    // How many transfers of the same range are under way, when one of them is another core's.
+    uint32_t enter(uint64_t first, uint32_t core, bool& tracked) {
         Slot& slot = slots_[at(first)];
         tracked = slot.count == 0 || slot.first == first;
-        if (!tracked) return false;
+        if (!tracked) return 0;
         if (slot.count++ == 0) {
             slot.first = first;
             slot.core = core;
             slot.several = false;
-            return false;
+            return 0;
         }
         slot.several |= slot.core != core;
-        return slot.several;
+        return slot.several ? slot.count - 1 : 0;
     }
     void leave(uint64_t first) { --slots_[at(first)].count; }
 
@@ -170,7 +171,10 @@ public:
         const double weight = atomic ? chip_.atomic_weight : 1;
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
-        if (uses_.enter(t.demand.first, t.core, t.tracked)) t.demand.l2 *= chip_.same_address_weight;
+        if (const uint32_t others = uses_.enter(t.demand.first, t.core, t.tracked)) {
+            t.demand.l2 *= chip_.same_address_weight;
+            t.crowd = 1 + others * chip_.same_address_delay;
+        }
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
             const double hidden = t.cold_rate > 0 ? t.demand.cold / t.cold_rate - t.demand.bytes / t.rate : 0;
@@ -193,7 +197,7 @@ public:
     Piece piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
         const double rows = share * t.row_cycles;
-        const double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows), 1);
+        const double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows) * t.crowd, 1);
         double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
                                 : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));

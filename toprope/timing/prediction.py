@@ -59,10 +59,10 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
     costs = [soc.cost(op.cost) for op in trace.ops]
     issue = soc.number("costs.issue.issue_cycles")
     ops = np.zeros(max(1, len(costs)), native.OP_COST)
+    following = soc.number("costs.vector_interval.vector_interval_cycles")
     for i, (op, cost) in enumerate(zip(trace.ops, costs, strict=True)):
-        vector = op.pipe == "V" and op.kind == "compute"
-        interval = soc.number("costs.vector_interval.vector_interval_cycles") if vector else cost.interval
-        latency = cost.fixed if vector else cost.latency
+        overlaps = (op.pipe == "V" and op.kind == "compute") or (op.pipe == "MTE1" and not _through_gm(cost))
+        interval, latency = (following, cost.fixed) if overlaps else (cost.interval, cost.latency)
         free = op.kind in _FREE_KINDS
         rates = (
             interval,
@@ -141,6 +141,7 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.unaligned_weight = soc.number("gm_alignment.unaligned_weight")
     chip.part_line_weight = soc.number("gm_part_line.weight")
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
+    chip.same_address_delay = soc.number("gm_sharing.same_address_delay")
     chip.atomic_weight = soc.number("gm_atomic.weight")
     chip.queue_depth = soc.number("queues.depth")
     chip.launch_cycles = soc.number("launch.fixed_us") * soc.ghz * 1e3

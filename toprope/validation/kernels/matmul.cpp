@@ -5,6 +5,10 @@
 // CORES_M it goes on in rounds.
 #include "kernel_operator.h"
 
+#ifndef TRANS_B
+#define TRANS_B 0
+#endif
+
 using namespace AscendC;
 
 constexpr uint32_t kPacketA = BASE_M * BASE_K * STEP_KA, kPacketB = BASE_K * BASE_N * STEP_KB;
