@@ -14,7 +14,7 @@ import numpy as np
 
 from toprope import dtypes, runtime, tiling
 from toprope.build import shared_library
-from toprope.check import Again, check, explore
+from toprope.check import Again, check, explore, tiling_mismatches
 from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.finding import Finding
 from toprope.soc import Soc
@@ -41,6 +41,7 @@ class Run:
     trace: Trace
     sync: str = "auto"
     wall_s: float = 0.0
+    source: Path | None = None
     again: Again | None = field(default=None, repr=False)  # set when schedules are to be explored
 
     @cached_property
@@ -60,6 +61,7 @@ class Run:
     def findings(self) -> list[Finding]:
         """Mistakes and advice from every check."""
         found = check(self.trace, self.soc, sync=self.sync)
+        found += tiling_mismatches(self.source) if self.source else []
         return found if self.again is None else explore(self.trace, found, self.outputs, self.again)
 
     @cached_property
@@ -182,7 +184,7 @@ class Launcher:
         trace = runtime.run(launch, chip)
         wall_s = time.perf_counter() - begin
         named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
-        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s, again)
+        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s, self.kernel.path, again)
 
     def _again(self, launch: runtime.Launch, arguments: Sequence[Argument], chip: Soc) -> Again:
         """Runs the launch in another schedule, on copies of the arguments as they are now."""

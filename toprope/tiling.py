@@ -59,6 +59,15 @@ def structs(path: Path) -> dict[str, Struct]:
     return found
 
 
+def host_and_kernel(path: Path) -> list[tuple[Struct, Struct]]:
+    """The structs that the host registers with the tiling macros and the kernel writes out as well: both layouts."""
+    host = {s.name: s for s in structs(path).values() if s.macro_form}
+    plain: dict[str, Struct] = {}
+    for text in (*_vendor_texts(), *(_DEFINE.sub("", text) for _, text in _texts(path))):
+        _read_structs(text, plain)
+    return [(host[name], plain[name]) for name in host if name in plain]
+
+
 def _read_structs(text: str, found: dict[str, Struct]) -> None:
     constants = {n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)}
     for name, body in _DEFINE.findall(text):
@@ -106,8 +115,9 @@ def generated_header(path: Path) -> str:
     """What the vendor's build generates from the host's tiling macros: plain structs, as text to put before the kernel."""
     lines = []
     wanted = _used_names(path)
+    written_out = {host.name for host, _ in host_and_kernel(path)}
     for struct in structs(path).values():
-        if not struct.macro_form:
+        if not struct.macro_form or struct.name in written_out:
             continue
         members = "".join(f"    {f.type} {f.name}{f'[{f.count}]' if f.count > 1 else ''}{{}};\n" for f in struct.fields)
         lines.append(f"struct {struct.name} {{\n{members}}};\n")

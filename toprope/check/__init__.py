@@ -9,11 +9,12 @@ from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
 from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers
 from toprope.check.replay import replay
+from toprope.check.tiling_data import tiling_mismatches
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
 from toprope.trace import Trace
 
-__all__ = ["Again", "check", "explore"]
+__all__ = ["Again", "check", "explore", "tiling_mismatches"]
 
 _RANK: dict[Severity, int] = {"error": 0, "warning": 1, "advice": 2}
 # After one of these the core has stopped, or its queues are out of step: what is left unfinished then is a consequence.

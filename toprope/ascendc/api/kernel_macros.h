@@ -38,6 +38,17 @@ namespace toprope {
 
 inline constexpr Op kOpTiling{"GET_TILING_DATA", Pipe::s, Kind::scalar, "scalar_load_gm"};
 
+// The host pads tiling data to 8 bytes; any other difference means that it filled another struct than the kernel reads.
+inline bool tiling_fits(const void* from, uint64_t bytes, Site site) {
+    const GmBuffer* b = find_gm(from);
+    if (b == nullptr || from != b->host || (b->bytes >= bytes && b->bytes < bytes + 8)) return true;
+    const bool small = b->bytes < bytes;
+    (small ? report : warn)("tiling-size-mismatch", site, &kOpTiling, "the kernel's tiling struct has %llu bytes, %s has %llu: %s",
+                            static_cast<unsigned long long>(bytes), b->name, static_cast<unsigned long long>(b->bytes),
+                            small ? "the last fields are read from behind it" : "the host fills another struct");
+    return !small;
+}
+
 // Copies tiling data from GM; zeros, after a report, if the argument is smaller than the struct.
 inline bool load_tiling(void* to, const void* from, uint64_t bytes, Site site) {
     const uint64_t device = gm_address(from, bytes, kOpTiling, site, false);
@@ -51,7 +62,15 @@ inline bool load_tiling(void* to, const void* from, uint64_t bytes, Site site) {
     return true;
 }
 template <typename T>
+void load_tiling_struct(T* to, const void* from, Site site) {
+    if (tiling_fits(from, sizeof(T), site))
+        load_tiling(static_cast<void*>(to), from, sizeof(T), site);
+    else
+        std::memset(static_cast<void*>(to), 0, sizeof(T));
+}
+template <typename T>
 T* tiling_pointer(const void* from, Site site) {
+    if (!tiling_fits(from, sizeof(T), site)) stop();
     const uint64_t device = gm_address(from, sizeof(T), kOpTiling, site, false);
     if (device == 0) stop();
     touch(record(kOpTiling, site, static_cast<uint32_t>((sizeof(T) + 7) / 8), static_cast<uint32_t>(Dtype::u64)), Space::gm, Mode::read,
@@ -94,7 +113,7 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define GET_TILING_DATA(tiling_data, tiling_arg) GET_TILING_DATA_WITH_STRUCT(TopropeTiling, tiling_data, tiling_arg)
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling_arg) \
     tiling_struct tiling_data;                                              \
-    toprope::load_tiling(static_cast<void*>(&tiling_data), tiling_arg, sizeof(tiling_struct), toprope::Site::here())
+    toprope::load_tiling_struct(&tiling_data, tiling_arg, toprope::Site::here())
 #define GET_TILING_DATA_MEMBER(tiling_struct, member, tiling_data, tiling_arg)                                                        \
     std::remove_reference_t<decltype(reinterpret_cast<tiling_struct*>(tiling_arg)->member)> tiling_data;                              \
     toprope::load_tiling(static_cast<void*>(&tiling_data), &reinterpret_cast<tiling_struct*>(tiling_arg)->member, sizeof tiling_data, \

@@ -1,0 +1,53 @@
+"""Tiling data: does the struct that the host registers have the fields of the one that the kernel writes out?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from toprope import tiling
+from toprope.finding import Finding, Place, codes
+from toprope.source import local_files
+
+
+def tiling_mismatches(path: Path) -> list[Finding]:
+    """An error for each tiling struct that the host and the kernel at `path` both define, with different fields."""
+    row = codes()["tiling-field-mismatch"]
+    out = []
+    for host, kernel in tiling.host_and_kernel(path):
+        if message := _difference(host, kernel):
+            out.append(Finding(row.name, row.severity, message, _place(path, kernel.name), row.cure))
+    return out
+
+
+def _difference(host: tiling.Struct, kernel: tiling.Struct) -> str:
+    for theirs, ours in zip(host.fields, kernel.fields, strict=False):
+        if not _same(theirs, ours):
+            return (
+                f"{host.name}: the host puts {_described(theirs)} where the kernel reads {_described(ours)}; what follows is shifted too"
+                if theirs.name != ours.name
+                else f"{host.name}: {_described(theirs)} on the host is {_described(ours)} in the kernel"
+            )
+    longer = host if len(host.fields) > len(kernel.fields) else kernel
+    if rest := longer.fields[min(len(host.fields), len(kernel.fields)) :]:
+        one, other = ("host", "kernel") if longer is host else ("kernel", "host")
+        return f"{host.name}: {_described(rest[0])} is a field on the {one} and missing in the {other}"
+    return ""
+
+
+def _same(one: tiling.Field, two: tiling.Field) -> bool:
+    """Whether two fields hold the same number; signed or not makes no difference."""
+    kinds = {re.sub(r"^(?:std::|u(?=int))", "", f.type) for f in (one, two)}
+    return (one.name, one.count, one.offset) == (two.name, two.count, two.offset) and len(kinds) == 1
+
+
+def _described(field: tiling.Field) -> str:
+    array = f"[{field.count}]" if field.count > 1 else ""
+    return f"{field.type} {field.name}{array} at byte {field.offset}"
+
+
+def _place(path: Path, struct: str) -> tuple[Place, ...]:
+    for file, text in local_files(path):
+        if found := re.search(rf"\b(?:struct|class)\s+{struct}\b", text):
+            return (Place(str(file), text.count("\n", 0, found.start()) + 1, "", "", "the kernel's struct"),)
+    return ()
