@@ -18,7 +18,7 @@ HOST = INCLUDE / "host"
 _OTHER_GENERATION = re.compile(r"arch(?!22\b|32\b)\d\d|_apt\b|regbase|_950\b")
 _NOT_HOST = {"op_api", "op_graph", "tests", "config", "examples"}
 _NO_SUCH = re.compile(r"(\S+): No such file")
-_FLAGS = ("-O1", "-fpermissive")
+_FLAGS = ("-O1", "-fpermissive", "-DTOPROPE_HOST=1")
 
 
 def host_sources(folder: Path) -> list[Path]:
@@ -55,7 +55,8 @@ def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]
 
 def compiled(checkout: Checkout, operator: Operator, source: Path) -> Path:
     """The object of one host source. Raises CompileFailed, MissingHeader."""
-    include = [HOST, source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator)]
+    # The project's own headers come first: a repository may bring what opbase otherwise provides.
+    include = [source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator), HOST]
     while True:
         try:
             return shared_library(source, include=include, extra=("-c", *_FLAGS))

@@ -56,6 +56,8 @@ inline void say(const char* level, const char* name, const char* file, int line,
     log() += std::string(level) + '\x1f' + name + '\x1f' + file + '\x1f' + std::to_string(line) + '\x1f' + text + '\x1e';
 }
 
+inline void say(const char* level, const char* name, const char* file, int line) { say(level, "?", file, line, "%s", name); }
+
 template <class Which, class Found, class Wanted>
 void say_wrong(const char* name, const char* file, int line, const char* what, const Which& which, const Found& found,
                const Wanted& wanted) {
@@ -65,4 +67,4 @@ void say_wrong(const char* name, const char* file, int line, const char* what, c
 }  // namespace host
 }  // namespace toprope
 
-#define TOPROPE_SAY(level, name, ...) toprope::host::say(level, toprope::host::log_name(name), __FILE__, __LINE__, __VA_ARGS__)
+#define TOPROPE_SAY(level, name, ...) toprope::host::say(level, toprope::host::log_name(name), __FILE__, __LINE__, ##__VA_ARGS__)

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../state.h"
+#include "state.h"
 #include "template_numbers.h"
 
 namespace toprope {

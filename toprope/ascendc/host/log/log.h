@@ -6,30 +6,59 @@
 
 #include "../graph/types.h"
 #include "../state.h"
+#include "../util/shape_util.h"
 
-#define OP_LOGE(name, ...) TOPROPE_SAY("ERROR", name, __VA_ARGS__)
-#define OP_LOGW(name, ...) TOPROPE_SAY("WARNING", name, __VA_ARGS__)
-#define OP_LOGI(name, ...) TOPROPE_SAY("INFO", name, __VA_ARGS__)
-#define OP_LOGD(name, ...) TOPROPE_SAY("DEBUG", name, __VA_ARGS__)
-#define OP_EVENT(name, ...) TOPROPE_SAY("EVENT", name, __VA_ARGS__)
-#define OP_LOGE_WITHOUT_REPORT(name, ...) OP_LOGE(name, __VA_ARGS__)
+#ifndef likely
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#endif
+
+namespace Ops {
+namespace Base {
+
+// The first argument of a log macro as text.
+template <class Name>
+std::string GetOpInfo(const Name& name) {
+    return toprope::host::log_name(name);
+}
+inline const char* GetSafeStr(const char* text) { return text; }
+inline const char* GetSafeStr(const std::string& text) { return text.c_str(); }
+
+}  // namespace Base
+}  // namespace Ops
+
+#define OP_LOGE(name, ...) TOPROPE_SAY("ERROR", name, ##__VA_ARGS__)
+#define OP_LOGW(name, ...) TOPROPE_SAY("WARNING", name, ##__VA_ARGS__)
+#define OP_LOGI(name, ...) TOPROPE_SAY("INFO", name, ##__VA_ARGS__)
+#define OP_LOGD(name, ...) TOPROPE_SAY("DEBUG", name, ##__VA_ARGS__)
+#define D_OP_LOGE(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define D_OP_LOGW(name, ...) OP_LOGW(name, ##__VA_ARGS__)
+#define D_OP_LOGI(name, ...) OP_LOGI(name, ##__VA_ARGS__)
+#define D_OP_LOGD(name, ...) OP_LOGD(name, ##__VA_ARGS__)
+// Error messages for the user, most often beside a log line that says the same.
+#define REPORT_INNER_ERR_MSG(code, ...) TOPROPE_SAY("REPORT", code, ##__VA_ARGS__)
+#define REPORT_INNER_ERROR(code, ...) TOPROPE_SAY("REPORT", code, ##__VA_ARGS__)
+#define REPORT_CALL_ERROR(code, ...) TOPROPE_SAY("REPORT", code, ##__VA_ARGS__)
+#define REPORT_PREDEFINED_ERR_MSG(code, ...) TOPROPE_SAY("REPORT", code, "a predefined message")
+#define OP_EVENT(name, ...) TOPROPE_SAY("EVENT", name, ##__VA_ARGS__)
+#define OP_LOGE_WITHOUT_REPORT(name, ...) OP_LOGE(name, ##__VA_ARGS__)
 #define OP_LOGE_IF(condition, result, name, ...) \
     do {                                         \
         if (condition) {                         \
-            OP_LOGE(name, __VA_ARGS__);          \
+            OP_LOGE(name, ##__VA_ARGS__);        \
             return result;                       \
         }                                        \
     } while (0)
 #define OP_LOGI_IF_RETURN(condition, result, name, ...) \
     do {                                                \
         if (condition) {                                \
-            OP_LOGI(name, __VA_ARGS__);                 \
+            OP_LOGI(name, ##__VA_ARGS__);               \
             return result;                              \
         }                                               \
     } while (0)
-#define OP_LOGW_IF(condition, name, ...)           \
-    do {                                           \
-        if (condition) OP_LOGW(name, __VA_ARGS__); \
+#define OP_LOGW_IF(condition, name, ...)             \
+    do {                                             \
+        if (condition) OP_LOGW(name, ##__VA_ARGS__); \
     } while (0)
 
 #define OP_CHECK_IF(condition, log, leave) \
@@ -88,7 +117,7 @@
 #define OP_LOGE_FOR_INVALID_ARGUMENT_WITH_REASON(name, which, reason) TOPROPE_WRONG(name, "argument", which, "wrong", reason)
 #define OP_LOGE_FOR_INVALID_CONFIG_WITH_REASON(name, file, which, found, reason) TOPROPE_WRONG(name, "configuration", which, found, reason)
 #define OP_LOGE_FOR_INVALID_CONFIGS_WITH_REASON(name, file, which, found, reason) TOPROPE_WRONG(name, "configuration", which, found, reason)
-#define OP_LOGE_WITH_INVALID_INPUT(name, which) TOPROPE_WRONG(name, "input", which, "wrong", "check it")
+#define OP_LOGE_WITH_INVALID_INPUT(name, which) TOPROPE_WRONG(name, "input", which, "missing", "it is required")
 #define OP_LOGE_WITH_INVALID_INPUT_DTYPE(name, which, found, wanted) TOPROPE_WRONG(name, "element type", which, found, wanted)
 #define OP_LOGE_WITH_INVALID_INPUT_FORMAT(name, which, found, wanted) TOPROPE_WRONG(name, "format", which, found, wanted)
 #define OP_LOGE_WITH_INVALID_INPUT_SHAPE(name, which, found, wanted) TOPROPE_WRONG(name, "shape", which, found, wanted)
@@ -97,15 +126,15 @@
 #define OP_LOGE_WITH_INVALID_ATTR(name, which, found, wanted) TOPROPE_WRONG(name, "attribute", which, found, wanted)
 #define OP_LOGE_WITH_INVALID_ATTR_SIZE(name, which, found, wanted) TOPROPE_WRONG(name, "length of attribute", which, found, wanted)
 
-#define OPS_LOG_E(name, ...) OP_LOGE(name, __VA_ARGS__)
-#define OPS_LOG_W(name, ...) OP_LOGW(name, __VA_ARGS__)
-#define OPS_LOG_I(name, ...) OP_LOGI(name, __VA_ARGS__)
-#define OPS_LOG_D(name, ...) OP_LOGD(name, __VA_ARGS__)
+#define OPS_LOG_E(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define OPS_LOG_W(name, ...) OP_LOGW(name, ##__VA_ARGS__)
+#define OPS_LOG_I(name, ...) OP_LOGI(name, ##__VA_ARGS__)
+#define OPS_LOG_D(name, ...) OP_LOGD(name, ##__VA_ARGS__)
 #define OPS_ERR_IF(condition, log, leave) OP_CHECK_IF(condition, log, leave)
-#define OPS_REPORT_VECTOR_INNER_ERR(name, ...) OP_LOGE(name, __VA_ARGS__)
-#define OPS_REPORT_CUBE_INNER_ERR(name, ...) OP_LOGE(name, __VA_ARGS__)
-#define VECTOR_INNER_ERR_REPORT_TILIING(name, ...) OP_LOGE(name, __VA_ARGS__)
-#define VECTOR_INFER_SHAPE_INNER_ERR_REPORT(name, ...) OP_LOGE(name, __VA_ARGS__)
-#define CUBE_INNER_ERR_REPORT(name, ...) OP_LOGE(name, __VA_ARGS__)
+#define OPS_REPORT_VECTOR_INNER_ERR(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define OPS_REPORT_CUBE_INNER_ERR(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define VECTOR_INNER_ERR_REPORT_TILIING(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define VECTOR_INFER_SHAPE_INNER_ERR_REPORT(name, ...) OP_LOGE(name, ##__VA_ARGS__)
+#define CUBE_INNER_ERR_REPORT(name, ...) OP_LOGE(name, ##__VA_ARGS__)
 #define OPS_CHECK_NULL_WITH_CONTEXT(context, pointer) OP_CHECK_NULL_WITH_CONTEXT(context, pointer)
 #define OPS_CHECK_NULL_WITH_CONTEXT_RET(context, pointer, result) OP_CHECK_NULL_WITH_CONTEXT_RET(context, pointer, result)

@@ -13,6 +13,7 @@ enum class LocalMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, 
 
 class PlatFormInfos {
 public:
+    bool Init() { return true; }
     uint32_t GetCoreNum() const { return static_cast<uint32_t>(chip().split ? chip().aiv : chip().aic); }
     uint32_t GetCoreNumByType(const std::string& kind) const {
         return static_cast<uint32_t>(kind == "VectorCore" ? chip().aiv : chip().aic);
@@ -67,6 +68,10 @@ class OptionalInfos {
 public:
     std::string GetSocVersion() const { return toprope::host::chip.name; }
     std::string GetCoreType() const { return "AiCore"; }
+    void Init() {}
+    std::string soc_version, core_type = "AiCore";
+    uint32_t ai_core_num = 0;
+    std::string l1_fusion_flag;
 };
 
 // The chip of the present call, under the old interface.

@@ -256,8 +256,11 @@ public:
         return *this;
     }
     OpAICoreDef& LaunchWithZeroEleOutputTensors(bool = true) { return *this; }
-    void AddConfig(const char* chip) { configs.emplace_back(chip, OpAICoreConfig()); }
-    void AddConfig(const char* chip, const OpAICoreConfig& config) { configs.emplace_back(chip, config); }
+    OpAICoreDef& AddConfig(const char* chip) { return AddConfig(chip, OpAICoreConfig()); }
+    OpAICoreDef& AddConfig(const char* chip, const OpAICoreConfig& config) {
+        configs.emplace_back(chip, config);
+        return *this;
+    }
 
     std::function<ge::graphStatus(gert::TilingContext*)> tiling;
     std::vector<std::pair<std::string, OpAICoreConfig>> configs;

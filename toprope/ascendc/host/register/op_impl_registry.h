@@ -1,6 +1,11 @@
 // The functions of an operator, registered by its type: tiling, its compile information, shape and type inference.
 #pragma once
 
+#include <set>
+#include <sstream>
+#include <unordered_map>
+#include <unordered_set>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,6 +62,10 @@ public:
     template <class Function>
     OpImplRegisterV2& InferDataType(Function function) {
         mine().infer_type = function;
+        return *this;
+    }
+    OpImplRegisterV2& InferOutDataTypeSameWithFirstInput() {
+        mine().infer_type = [](InferDataTypeContext* context) { return context->SetOutputDataType(0, context->GetInputDataType(0)); };
         return *this;
     }
     template <class Function>

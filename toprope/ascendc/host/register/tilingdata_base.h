@@ -8,10 +8,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "../securec.h"
+
 namespace optiling {
+
+using std::string;
+using std::vector;
 
 class TilingDef;
 
@@ -104,7 +110,7 @@ public:                                                            \
     data_type field_name = 0;                                      \
                                                                    \
 private:                                                           \
-    int toprope_place_##field_name = (this->add_field(#data_type, #field_name, &field_name, 1), 0)
+    int toprope_place_##field_name = (this->add_field(#data_type, #field_name, &field_name, 1), 0);
 #define TILING_DATA_FIELD_DEF_ARR(arr_type, arr_size, field_name)                                       \
 public:                                                                                                 \
     arr_type* get_##field_name() { return field_name; }                                                 \
@@ -113,13 +119,13 @@ public:                                                                         
     arr_type field_name[arr_size] = {};                                                                 \
                                                                                                         \
 private:                                                                                                \
-    int toprope_place_##field_name = (this->add_field(#arr_type, #field_name, field_name, arr_size), 0)
+    int toprope_place_##field_name = (this->add_field(#arr_type, #field_name, field_name, arr_size), 0);
 #define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name) \
 public:                                                       \
     struct_type field_name;                                   \
                                                               \
 private:                                                      \
-    int toprope_place_##field_name = (this->add_nested(#struct_type, #field_name, &field_name), 0)
+    int toprope_place_##field_name = (this->add_nested(#struct_type, #field_name, &field_name), 0);
 #define END_TILING_DATA_DEF }
 #define REGISTER_TILING_DATA_CLASS(op_type, class_name)     \
     static const int toprope_tiling_##op_type##class_name = \

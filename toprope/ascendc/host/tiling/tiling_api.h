@@ -6,3 +6,7 @@
 #include "platform/platform_ascendc.h"
 #include "row_tiling.h"
 #include "vector_sizes.h"
+
+namespace AscendC {
+inline constexpr int32_t BLOCK_CUBE = 16, ONE_BLK_SIZE = 32;
+}

@@ -1,0 +1,3 @@
+// The vendor's header name.
+#pragma once
+#include "tiling_base_class.h"
