@@ -17,6 +17,7 @@ from toprope.source import strip_comments
 _DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
 _FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
 _REGISTER = re.compile(r"REGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+_CPU_ONLY = re.compile(r"^\s*#\s*ifdef\s+__CCE_KT_TEST__.*?^\s*#\s*(?:else|undef|define|endif)", re.S | re.M)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -132,8 +133,9 @@ class Checkout:
 
     def tiling_header(self, operator: Operator, kernel: Path, include: list[Path]) -> str:
         """The header that the vendor's build generates from the host's tiling macros: plain structs and the default struct."""
-        texts = [self.text(f) for f in self.reached(kernel, include)]
-        whole = "\n".join(texts)
+        # Headers of another generation are reached through an inactive #if.
+        texts = [self.text(f) for f in self.reached(kernel, include) if not {"arch35", "v35"} & set(f.parts)]
+        whole = _CPU_ONLY.sub("", "\n".join(texts))
         plain = set(re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", whole))
         words = set(re.findall(r"\b\w+\b", whole))
         prefix = f"{operator.folder}/"

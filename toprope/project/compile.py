@@ -21,11 +21,18 @@ from toprope.source import TASK_TYPES, Entry, entries
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.M)
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
-# What the vendor's compiler takes and GCC does not: the attribute of device functions, and constants without an initialiser.
+# What the vendor's compiler takes and GCC does not: the attribute of device functions, constants without an initialiser, and a call
+# operator specialised for each core type inside its class.
 _DEVICE_ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
 _UNINITIALISED = re.compile(r"(\bstatic\s+constexpr\s+\w[\w:]*(?:<[^<>;]*>)?\s+\w+)\s*;")
+_CORE_TYPE_CALL = re.compile(
+    r"template\s*<\s*int32_t\s+\w+\s*=\s*(?:AscendC::)?g_coreType\s*>[^;{}]*?\boperator\s*\(\)\s*\([^;{}]*?\)\s*;"
+)
+_CORE_TYPE_BODY = re.compile(r"template\s*<\s*>([^;{}]*?\boperator\s*\(\)\s*)<\s*([\w:]+)\s*>")
 _NEEDS_KEY = re.compile(r"in preprocessor expressions|launch_info’ is not usable in a constant")
-_NEEDS_TRANSLATION = re.compile(r"before ‘\[’ token|must have an initializer|compiler failed|structured binding")
+_NEEDS_TRANSLATION = re.compile(
+    r"before ‘\[’ token|must have an initializer|compiler failed|structured binding|in non-namespace scope"
+)
 TIME_LIMIT_S = 180
 TYPE_TRIES = 6  # combinations of element types that are tried, besides the last
 
@@ -54,10 +61,10 @@ def unit_of(
     checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, combination: int = 0, more: tuple[Path, ...] = ()
 ) -> Unit:
     """The translation unit of a kernel; `more` are further include folders. Raises BadKernel when the source has no readable entry."""
-    include = (*checkout.include_folders(operator), *more)
+    include = (*checkout.include_folders(operator), INCLUDE / "host", *more)
     definition = operator.definition(soc.name)
     header = checkout.tiling_header(operator, kernel, list(include))
-    found = entries(kernel)
+    found = _entries(checkout, kernel, include)
     defines = definition.defines(combination) if definition else ()
     unit = Unit(f'{header}#include "{kernel}"\n', include, defines, ())
     if any(e.template for e in found):
@@ -75,6 +82,17 @@ def unit_of(
             arguments = first_arguments(keys, entry.template, definition, combination, _dtype_names())
             lines.append(f"inline auto toprope_instance_of_{entry.name}() {{ return &{entry.name}<{arguments}>; }}\n")
     return replace(unit, text=unit.text + "".join(dict.fromkeys(lines)), core_types=_core_types(found, soc))
+
+
+def _entries(checkout: Checkout, kernel: Path, include: tuple[Path, ...]) -> list[Entry]:
+    """The entries of a kernel source, or of the first file that it includes which has any."""
+    try:
+        return entries(kernel)
+    except BadKernel:
+        for file in checkout.reached(kernel, list(include)):
+            if "__global__" in checkout.text(file):
+                return entries(file)
+        raise
 
 
 @cache
@@ -202,7 +220,7 @@ def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
         expanded = _preprocessed(unit, soc, core_type)
         if expanded is None:
             return Problem("compiler failed", "the preprocessor ended with an error", "")
-        text = _UNINITIALISED.sub(r"\1{};", _DEVICE_ATTRIBUTE.sub("", expanded))
+        text = _translated(expanded)
         command = [*compiler().command, *flags, "-fsyntax-only", "-x", "c++-cpp-output", "-"]
     else:
         header = precompiled(soc.npu_arch, core_type, tuple(flags))
@@ -215,6 +233,14 @@ def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
     except subprocess.TimeoutExpired:
         return Problem("compiler time limit", f"the compiler did not end within {TIME_LIMIT_S} s", "")
     return None if done.returncode == 0 else first_problem(done.stderr)
+
+
+def _translated(expanded: str) -> str:
+    """The text behind the preprocessor in the C++ that GCC takes."""
+    text = _UNINITIALISED.sub(r"\1{};", _DEVICE_ATTRIBUTE.sub("", expanded))
+    text = _CORE_TYPE_CALL.sub("", text)
+    chosen = r"template <int32_t TopropeCore = g_coreType, std::enable_if_t<TopropeCore == (\2), int> = 0>\1"
+    return _CORE_TYPE_BODY.sub(chosen, text)
 
 
 def problem_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc) -> Problem | None:
@@ -257,6 +283,10 @@ def _settled_problem(
             unit = replace(unit, defines=(*unit.defines, "__CCE_KT_TEST__=1", "ASCENDC_CPU_DEBUG=1"))
         elif _NEEDS_KEY.search(found.text) and "TILING_KEY_VAR" not in unit.text:
             unit = replace(unit, text=_with_fixed_key(checkout, kernel, unit))
+        elif missing := re.match(r"name ((?:ORIG_)?DTYPE_\w+)", found.kind):
+            # Declared by code that a reader does not follow; float is what such lists nearly always begin with.
+            value = "DT_FLOAT" if missing.group(1).startswith("ORIG") else "float"
+            unit = replace(unit, defines=(*unit.defines, f"{missing.group(1)}={value}"))
         elif _NEEDS_TRANSLATION.search(found.text + found.kind) and not unit.translated:
             unit = replace(unit, translated=True)
         else:

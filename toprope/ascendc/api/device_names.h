@@ -31,9 +31,11 @@ namespace toprope {
 struct BlockIndex {
     operator int64_t() const { return AscendC::GetBlockIdx(); }
 };
-// Two integers, given to a variadic template: a kernel's own function of the same name is the better match.
+// Two integers (or fields that hold one), given to a variadic template: a kernel's own function of the same name is the better match.
+template <typename A>
+inline constexpr bool kInteger = std::is_convertible_v<A, uint64_t> && !std::is_floating_point_v<A> && !is_float16<A>;
 template <typename... A>
-inline constexpr bool kTwoIntegers = sizeof...(A) == 2 && (std::is_integral_v<std::decay_t<A>> && ...);
+inline constexpr bool kTwoIntegers = sizeof...(A) == 2 && (kInteger<std::decay_t<A>> && ...);
 template <typename A, typename B>
 constexpr auto divide_up(A a, B b) {
     return b == 0 ? a + b : (a + b - 1) / b;
@@ -43,6 +45,7 @@ constexpr auto divide_up(A a, B b) {
 
 inline constexpr toprope::BlockIndex block_idx;
 using AscendC::GetTPipePtr;
+using AscendC::pad_t;
 
 namespace AscendC {
 
@@ -58,6 +61,7 @@ inline constexpr uint32_t TOTAL_L0C_SIZE = __NPU_ARCH__ == 2201 ? 128 * 1024 : 2
                           TOTAL_UB_SIZE = __NPU_ARCH__ == 2201 ? 192 * 1024 : 256 * 1024;
 inline constexpr float F32_NEG_INF = -__builtin_inff(), F32_INF = __builtin_inff();
 inline constexpr uint8_t ONE_FOURTH_DEFAULT_REPEAT_STRIDE = 2;
+inline constexpr uint64_t CACHE_LINE_SIZE = 64;  // of the scalar cache; page DataCacheCleanAndInvalid
 
 template <bool condition, typename A, typename B>
 using Conditional = std::conditional<condition, A, B>;

@@ -9,6 +9,7 @@
 #include "system.h"
 #include "vector_binary.h"
 #include "vector_compare.h"
+#include "vector_fill.h"
 #include "vector_reduce.h"
 #include "vector_transpose.h"
 #include "vector_unary.h"
@@ -94,16 +95,35 @@ void NotImpl(T* dst, T* src, uint64_t mask, uint8_t repeatTime, const UnaryRepea
              toprope::Site site = toprope::Site::here()) {
     Not(toprope::at_ub(dst), toprope::at_ub(src), mask, repeatTime, params, site);
 }
+// Duplicate under the mask that is set.
+template <typename T>
+void DuplicateIntrinsicsImpl(T* dst, T scalar, uint8_t repeatTime, uint16_t dstBlkStride, uint8_t dstRepStride,
+                             toprope::Site site = toprope::Site::here()) {
+    Duplicate<T, false>(toprope::at_ub(dst), scalar, static_cast<uint64_t>(MASK_PLACEHOLDER), repeatTime, dstBlkStride, dstRepStride, site);
+}
 // SetFixpipeNz2ndFlag with its three fields of 16 bits in one number.
 inline void SetNdParaImpl(uint64_t config, toprope::Site site = toprope::Site::here()) {
     SetFixpipeNz2ndFlag(static_cast<uint16_t>(config), static_cast<uint16_t>(config >> 16), static_cast<uint16_t>(config >> 32), site);
 }
 inline int64_t GetBlockIdxImpl() { return GetBlockIdx(); }
-// CrossCoreWaitFlag.
+inline int64_t GetSubBlockIdxImpl() { return GetSubBlockIdx(); }
+// CrossCoreSetFlag in mode 2 and CrossCoreWaitFlag. Guide: AIV核上的ND2NZ格式转换.
+template <pipe_t pipe>
+void NotifyEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
+    CrossCoreSetFlag<2, pipe>(flagId, site);
+}
 inline void WaitEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) { CrossCoreWaitFlag(flagId, site); }
+
+// The device compiler's memory fence, and a check of an address that toprope makes at every access.
+inline void Barrier() {}
+template <typename T>
+void OOMCheckAddrRange(T*, uint64_t) {}
+// Prepares what printf and DumpTensor need, which is nothing here.
+inline void InitDump(bool, GM_ADDR, uint32_t) {}
 
 }  // namespace AscendC
 
+using AscendC::Barrier;
 // The device compiler's own: CrossCoreSetFlag and CrossCoreWaitFlag with the mode and the flag as run-time numbers; DataCopy, DataCopyPad.
 inline uint64_t GetffstMsg(uint32_t mode, uint32_t flagId) { return mode << toprope::kMessageModeShift | flagId; }
 inline void ffts_cross_core_sync(pipe_t pipe, uint64_t message, toprope::Site site = toprope::Site::here()) {

@@ -76,6 +76,19 @@ inline GM_ADDR GetSysWorkSpacePtr() {
 //: GetSysWorkSpaceSize | bytes of the system workspace | any | A2 A3 310P | 资源管理/workspace/GetSysWorkSpacePtr.md
 inline uint64_t GetSysWorkSpaceSize() { return toprope::launch_info.system_workspace_bytes; }
 
+//: GetHcclContext | the address that SetHcclContext named for a group, or null | any | A2 A3 | HCCL-Context/GetHcclContext
+template <uint32_t index>
+GM_ADDR GetHcclContext() {
+    static_assert(index < 2, "GetHcclContext: a launch has groups 0 and 1");
+    return reinterpret_cast<GM_ADDR>(toprope::self->registers[toprope::kRegHcclContext + index]);
+}
+//: SetHcclContext | names the context of a group | any | A2 A3 | HCCL-Context/SetHcclContext
+template <uint32_t index>
+void SetHcclContext(GM_ADDR context) {
+    static_assert(index < 2, "SetHcclContext: a launch has groups 0 and 1");
+    toprope::self->registers[toprope::kRegHcclContext + index] = reinterpret_cast<uint64_t>(context);
+}
+
 }  // namespace AscendC
 
 #ifdef TOPROPE_AIC

@@ -39,13 +39,12 @@ constexpr void require_comparable(AscendC::CMPMODE mode, const Op& op, Site site
         report("compare-mode", site, &op, "%s: int32_t can only be compared with CMPMODE::EQ on this chip", op.name);
 }
 
-// dst is written without gaps whatever its strides say: one bit per lane, repeat after repeat.
+// dst holds bits, as int8_t or uint8_t says the page; public kernels pass tensors of any type, whose memory is the same.
+// It is written without gaps whatever its strides say: one bit per lane, repeat after repeat.
 template <typename T, typename U>
 TOPROPE_OUTLINE void compare_tensors(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0,
                                      const AscendC::LocalTensor<T>& src1, AscendC::CMPMODE mode, const Lanes& lanes,
                                      const AscendC::BinaryRepeatParams& p, Site site) {
-    // The page names the 8-bit types; public kernels pass wider integers, which hold the same bits.
-    static_assert(std::is_integral_v<U>, "Compare: dst holds bits, as int8_t or uint8_t");
     require_comparable<T>(mode, kOpCompare, site);
     const CompareContext context{dtype_of<T>, mode, false, 0, dst.host()};
     vector_call(
@@ -61,7 +60,6 @@ TOPROPE_OUTLINE void compare_tensors(const AscendC::LocalTensor<U>& dst, const A
 template <typename T, typename U>
 TOPROPE_OUTLINE void compare_scalar(const AscendC::LocalTensor<U>& dst, const AscendC::LocalTensor<T>& src0, T scalar,
                                     AscendC::CMPMODE mode, const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
-    static_assert(std::is_integral_v<U>, "CompareScalar: dst holds bits, as uint8_t");
     require_comparable<T>(mode, kOpCompareScalar, site);
     const CompareContext context{dtype_of<T>, mode, true, scalar_bits(scalar), dst.host()};
     vector_call({kOpCompareScalar,

@@ -39,8 +39,6 @@ TOPROPE_OUTLINE void select(const AscendC::LocalTensor<T>& dst, const AscendC::L
                             const SelectSource& src1, AscendC::SELMODE mode, const Lanes& lanes, const AscendC::BinaryRepeatParams& p,
                             Site site) {
     require_selectable<T>();
-    static_assert(is_one_of<U, uint8_t, uint16_t, uint32_t, uint64_t, int8_t>,
-                  "Select: selMask holds bits, as uint8_t, uint16_t, uint32_t or uint64_t");
     if (lanes.empty()) return;
     if ((mode == AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE) != src1.has_scalar) {
         report("select-mode", site, &kOpSelect, "Select: VSEL_TENSOR_SCALAR_MODE goes with a scalar src1, the other modes with a tensor");

@@ -251,7 +251,9 @@ public:
         return Get<T>();
     }
     uint32_t GetBufLen() const { return slot_ != nullptr ? slot_->bytes : 0; }
-    uint64_t GetBufferAddr(TBufHandle handle) const { return handle->address; }
+    TBuffAddr GetBufferAddr(TBufHandle handle) const {
+        return {handle->bytes, handle->address, handle, static_cast<uint8_t>(handle->position)};
+    }
     void take_buffers(toprope::BufferSlot* slots, uint32_t) { slot_ = slots; }
     void InitStartBufHandle(TBufHandle first, uint8_t, uint32_t) { take_buffers(first, 1); }
     template <typename Pool>
@@ -267,7 +269,13 @@ private:
 class TPipe {
 public:
     TPipe() { Init(); }
-    TPipe(const TPipe&) = delete;
+    // A copy gives out buffers behind those of its original and ends without the original's checks.
+    TPipe(const TPipe& other) { *this = other; }
+    TPipe& operator=(const TPipe& other) {
+        for (size_t i = 0; i < sizeof carvers_ / sizeof *carvers_; ++i) carvers_[i] = other.carvers_[i];
+        destroyed_ = true;
+        return *this;
+    }
     ~TPipe() {
         if (toprope::self->pipe == this) toprope::self->pipe = nullptr;
         if (!destroyed_) end_of_life(toprope::self->last_site);

@@ -4,22 +4,20 @@
 
 #include "../kernel_operator.h"
 
-// The configuration of a group and of a task; only the host fills them. Page: TilingData结构体.
-struct Mc2InitTiling {
-    uint8_t reserved[64] = {};
-};
-struct Mc2CcTiling {
-    uint8_t reserved[280] = {};
-};
-
 namespace AscendC {
 
-using ::Mc2CcTiling;
-using ::Mc2InitTiling;
 using HcclHandle = int8_t;
 inline constexpr HcclHandle INVALID_HANDLE_ID = -1;
 inline constexpr int32_t HCCL_SUCCESS = 0, HCCL_FAILED = -1;
-// Group numbers for GetHcclContext, as kernels write them.
+// Group numbers for GetHcclContext, and the sizes of a server's context, as kernels write them. No page has the context's layout.
+struct MemDetails {
+    uint64_t size = 0, addr = 0;
+    uint32_t key = 0;
+};
+struct IbVerbsData {
+    MemDetails remoteInput, remoteOutput, localInput, localOutput;
+};
+inline constexpr uint32_t HCCL_MAX_RANK_NUM = 32;
 inline constexpr uint32_t HCCL_GROUP_ID_0 = 0, HCCL_GROUP_ID_1 = 1;
 
 enum HcclServerType { HCCL_SERVER_TYPE_AICPU = 0, HCCL_SERVER_TYPE_CCU, HCCL_SERVER_TYPE_END };
@@ -99,19 +97,6 @@ inline uint32_t hccl_flag(uint32_t core) { return slot_flag(kSlotFlags - 1 - cor
 }  // namespace toprope
 
 namespace AscendC {
-
-//: GetHcclContext | the address that SetHcclContext named for a group, or null | any | A2 A3 | HCCL-Context/GetHcclContext
-template <uint32_t index>
-GM_ADDR GetHcclContext() {
-    static_assert(index < 2, "GetHcclContext: a launch has groups 0 and 1");
-    return reinterpret_cast<GM_ADDR>(toprope::self->registers[toprope::kRegHcclContext + index]);
-}
-//: SetHcclContext | names the context of a group | any | A2 A3 | HCCL-Context/SetHcclContext
-template <uint32_t index>
-void SetHcclContext(GM_ADDR context) {
-    static_assert(index < 2, "SetHcclContext: a launch has groups 0 and 1");
-    toprope::self->registers[toprope::kRegHcclContext + index] = reinterpret_cast<uint64_t>(context);
-}
 
 //: Hccl | collectives of a group, executed by a server at Commit; here the group has one rank | all of HcclDataType | A2 A3 | HCCL使用说明
 template <HcclServerType serverType = HcclServerType::HCCL_SERVER_TYPE_AICPU, const auto& config = DEFAULT_CFG>

@@ -122,6 +122,14 @@ struct UnPadTiling {
              widthFractal = 0, widthFractalTail = 0;
 };
 
+// The configuration of a group of chips and of one of its tasks (page HCCL-Tiling侧接口/TilingData结构体); opaque.
+struct Mc2InitTiling {
+    uint8_t reserved[64] = {};
+};
+struct Mc2CcTiling {
+    uint8_t reserved[280] = {};
+};
+
 }  // namespace tiling
 using tiling::BatchNormTiling;
 using tiling::ConfusionTransposeTiling;
@@ -132,6 +140,8 @@ using tiling::LayerNormGradTiling;
 using tiling::LayerNormSeparateTiling;
 using tiling::LayerNormTiling;
 using tiling::LogSoftMaxTiling;
+using tiling::Mc2CcTiling;
+using tiling::Mc2InitTiling;
 using tiling::PadTiling;
 using tiling::RmsNormTiling;
 using tiling::SoftMaxTiling;
@@ -148,6 +158,8 @@ using AscendC::tiling::LayerNormGradTiling;
 using AscendC::tiling::LayerNormSeparateTiling;
 using AscendC::tiling::LayerNormTiling;
 using AscendC::tiling::LogSoftMaxTiling;
+using AscendC::tiling::Mc2CcTiling;
+using AscendC::tiling::Mc2InitTiling;
 using AscendC::tiling::PadTiling;
 using AscendC::tiling::RmsNormTiling;
 using AscendC::tiling::SoftMaxTiling;
