@@ -15,10 +15,10 @@ import numpy as np
 
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Input, Output
 from toprope.testing.data import Fill
-from toprope.testing.elements import Array
+from toprope.testing.elements import Array, dtype_of
 from toprope.testing.errors import CaseError, FormatError
 from toprope.testing.golden import outputs_of, to_torch
-from toprope.testing.readers import ttk, unittests
+from toprope.testing.readers import examples, ttk, unittests
 from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef, read_aclnn, read_opdef
 from toprope.testing.readers.testspec import Asset, index, positional_names
 from toprope.testing.standards import ALIASES
@@ -60,8 +60,9 @@ def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problem
         )
         binder = _KernelBinder(asset, tuple(names))
         if not cases:
-            known = unittests.read(root, name, definition)
-            cases = known + guessed_cases(name, definition or _guessed_definition(required_names(asset)))
+            declared = definition or _guessed_definition(required_names(asset))
+            known = examples.kernel_cases(root, name, declared) + unittests.read(root, name, definition)
+            cases = known + guessed_cases(name, declared)
         cases = [bind_names(case, names) for case in cases]
     else:
         parameters = read_aclnn(root).get(name, ())
@@ -70,7 +71,8 @@ def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problem
             tensors = [p.name for p in parameters if p.kind in ("tensor", "tensors")] or required_names(asset)
             lists = {p.name for p in parameters if p.kind == "tensors"}
             values = {p.name: 1 for p in parameters if p.kind in ("scalar", "value")}
-            cases = guessed_cases(name, _guessed_definition(tensors, lists, values))
+            known = examples.aclnn_cases(root, name, parameters) if parameters else []
+            cases = known + guessed_cases(name, _guessed_definition(tensors, lists, values))
     standard = _standard_of(asset)
     chosen = [_with_standard(case, standard) for case in cases] if standard else list(cases)
     return Suite(name, asset.file, "testspec", chosen, binder.reference, None, binder.prepare, tuple(problems))
@@ -221,13 +223,14 @@ class _AclnnBinder:
             positional_names(self.asset.file, self.asset.entry, self.asset.is_spec)
         )
         kinds = {p.name: p.kind for p in self.parameters}
+        results = [_empty(output) for output in case.outputs]
         required = set(required_names(self.asset))
         positional: list[Any] = []
         for name in names:
             kind = kinds.get(name, "")
             if kind == "output":
-                # Result tensors exist on the device only; goldens accept None for them.
-                positional.append(None)
+                # Most goldens ignore their result tensors; some ask them for shape and type.
+                positional.append(results.pop(0) if results else None)
                 continue
             if name in attrs and (kind in ("scalar", "value", "") or not tensors):
                 positional.append(attrs.pop(name))
@@ -247,6 +250,11 @@ class _AclnnBinder:
 def _own(inputs: Sequence[Input]) -> list[Input]:
     """Copies, because goldens of in-place operators write into what they are given."""
     return [[np.array(v) for v in i] if isinstance(i, list) else None if i is None else np.array(i) for i in inputs]
+
+
+def _empty(output: Output) -> Any:
+    """A result tensor to be overwritten: empty, or of float32, where shape or type are not known beforehand."""
+    return to_torch(np.zeros(output.shape or (0,), dtype_of(output.dtype or "float32")))
 
 
 def _torch_of(value: Input) -> Any:

@@ -10,6 +10,7 @@ The scripts run unchanged, in a child process, in a folder of their own.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import shutil
@@ -22,6 +23,7 @@ from pathlib import Path
 from toprope.testing.cases import Case
 from toprope.testing.elements import Array
 from toprope.testing.errors import CaseError
+from toprope.testing.readers.cpp_commands import commands
 
 GENERATORS = ("gen_data.py", "gen_golden_data.py")
 VERIFIERS = ("verify_result.py", "compare_data.py")
@@ -172,6 +174,11 @@ def _arguments_of(script: str, texts: Sequence[str]) -> tuple[str, ...]:
     pattern = re.compile(re.escape(script) + r"([ \t](?:'[^'\n]*'|[^\n\"`;&|)'])*|)")
     candidates: list[tuple[str, ...]] = []
     for text in texts:
+        for command in commands(script, text):
+            with contextlib.suppress(ValueError):
+                words = tuple(shlex.split(command))
+                if not any(word.startswith(("<", "[")) for word in words):
+                    candidates.append(words)
         defaults = _assignments(text)
         for match in pattern.finditer(text.replace('" \\\n', "").replace("\\\n", " ")):
             rest = re.split(r"\s#|//|[│├└]", match[1])[0].strip()
@@ -182,7 +189,7 @@ def _arguments_of(script: str, texts: Sequence[str]) -> tuple[str, ...]:
                 continue
             if words and all(_plausible(word) for word in words):
                 candidates.append(words)
-    return candidates[0] if candidates else ()
+    return next((words for words in candidates if words), ())
 
 
 def _assignments(text: str) -> Mapping[str, str]:

@@ -125,6 +125,9 @@ def _word(node: ast.expr | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+_STAND_INS = str(Path(__file__).parents[1] / "stand_ins")
+
+
 @cache
 def load(file: Path) -> ModuleType:
     """Execute a Python file as a module of its own; siblings in its folder can be imported by it."""
@@ -134,6 +137,7 @@ def load(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     folder = str(file.parent)
     sys.path.insert(0, folder)
+    sys.path.append(_STAND_INS)  # last: a kit that is installed goes before
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -141,6 +145,7 @@ def load(file: Path) -> ModuleType:
         raise FormatError(f"{type(error).__name__}: {error}", where=str(file)) from error
     finally:
         sys.path.remove(folder)
+        sys.path.remove(_STAND_INS)
     return module
 
 

@@ -1,0 +1,1 @@
+"""The part of the kit that assets use."""
