@@ -20,6 +20,21 @@ def main(argv: list[str]) -> int:
     p = parser("run", "Compile a kernel, run all blocks, compare, check, time.")
     p.add_argument("--save", type=Path, metavar="FOLDER", help="write the outputs there as .npy")
     p.add_argument("--verbose", action="store_true", help="every finding in full, also advice")
+    p.add_argument(
+        "--project",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="for a host program: an operator project whose aclnn functions it calls",
+    )
+    p.add_argument(
+        "--program-limit",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="for a host program: stop it when it runs longer (default 600)",
+    )
     options = p.parse_intermixed_args(argv)
     if is_program(Path(options.kernel)):
         return _run_program(options)
@@ -57,7 +72,9 @@ def _run_program(options: argparse.Namespace) -> int:
         arguments=[a for a in options.arguments if not a.endswith(SOURCES)],
         include=options.include,
         defines=options.defines,
+        projects=options.project,
         time_limit_s=options.time_limit,
+        host_limit_s=options.program_limit,
     )
     if options.json:
         print(json.dumps(as_json(result), indent=1))

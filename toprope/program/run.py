@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from toprope.build import INCLUDE, cache_dir, shared_library
 from toprope.errors import BadInput
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import SYSTEM_WORKSPACE_BYTES, Kernel, Run, load
-from toprope.program import source
+from toprope.program import aclnn, source
+from toprope.project.loaded import ProjectOperator
 from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry
 from toprope.trace import CoreRow
@@ -83,13 +85,14 @@ _HOOK = c.CFUNCTYPE(c.c_int, c.POINTER(_Launch))
 
 @dataclass
 class Built:
-    """A compiled program. `others` are the kernels of other sources, by name."""
+    """A compiled program. `others` are the kernels of other sources, `operators` what it calls through aclnn, by name."""
 
     program: source.Program
     include: tuple[Path, ...]
     soc: Soc
     library: Path
     others: dict[str, Kernel]
+    operators: dict[str, ProjectOperator]
 
     def twin(self, core_type: str) -> Path:
         """The same sources built for another core type: kernels that use cube and vector need both."""
@@ -97,9 +100,14 @@ class Built:
 
 
 def build(
-    sources: Sequence[Path], soc: Soc, *, include: Sequence[Path] = (), defines: Sequence[str] = (), header: str = ""
+    sources: Sequence[Path],
+    soc: Soc,
+    *,
+    include: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    projects: Sequence[Path] = (),
 ) -> Built:
-    """Compile a program, and find the kernels that it launches by name. Raises BadInput, BadKernel, CompileFailed."""
+    """Compile a program; find the kernels that it launches by name and the projects it calls. Raises BadInput, BadKernel, CompileFailed."""
     host = [s for s in sources if source.is_program(s)]
     if not host:
         raise BadInput(f"none of {', '.join(map(str, sources))} has a main function", cure="name the host source first")
@@ -108,12 +116,12 @@ def build(
     for name in program.launched:
         file = source.kernel_source(name, sources, program.folders)
         others[name] = load(file, include=include, defines=defines)[name]
-    generated = _launch_headers([k.entry for k in others.values()])
-    program = source.Program(header + program.text, program.folders, program.entries, program.launched)
+    operators = aclnn.projects_for(aclnn.wanted([program.text, *program.headers]), projects, host)
+    generated = _launch_headers([k.entry for k in others.values()]) + aclnn.header_folder(operators)
     folders = (*generated, *include, *_beside(program.folders))
     flags = tuple(defines)
     library = _compiled(program, folders, soc, "aiv" if soc.split else "coupled", flags)
-    return Built(program, folders, soc, library, others)
+    return Built(program, folders, soc, library, others, operators)
 
 
 def _is_kernel_only(file: Path) -> bool:
@@ -160,10 +168,15 @@ def run_program(
     arguments: Sequence[str] = (),
     include: Sequence[Path] = (),
     defines: Sequence[str] = (),
+    projects: Sequence[Path] = (),
     time_limit_s: float = 60.0,
+    host_limit_s: float = 600.0,
 ) -> ProgramRun:
-    """Compile and run a program in the current folder; its output goes to this process's. Raises BadInput, CompileFailed."""
-    built = build(sources, soc, include=include, defines=defines)
+    """Compile and run a program in the current folder; its output goes to this process's. Limits: of one launch, and of the whole.
+
+    `projects` are operator projects whose aclnn functions it calls; those in folders around it are found. Raises BadInput, CompileFailed.
+    """
+    built = build(sources, soc, include=include, defines=defines, projects=projects)
     sys.stdout.flush()
     read_end, write_end = os.pipe()
     child = os.fork()
@@ -171,11 +184,14 @@ def run_program(
         os.close(read_end)
         _child(built, [str(sources[0]), *arguments], write_end, time_limit_s)
     os.close(write_end)
-    lines, timed_out = _lines(child, read_end, time_limit_s * 2 + 60)
+    lines, timed_out = _lines(child, read_end, host_limit_s)
     _, status = os.waitpid(child, 0)
     result = _result(lines, built.library)
     result.code = os.waitstatus_to_exitcode(status)
     result.timed_out = timed_out
+    if timed_out:
+        message = f"the program did not end within {host_limit_s:g} s"
+        result.findings.append(Finding("program-time-limit", "error", message, (), codes()["program-time-limit"].cure))
     if result.code < 0 and not timed_out:
         name = signal.Signals(-result.code).name
         message = f"the host program died of {name}"
@@ -194,6 +210,9 @@ def _child(built: Built, argv: list[str], report: int, time_limit_s: float) -> N
         launcher = _Launcher(built, library, report, time_limit_s)
         hook = _HOOK(launcher)
         library.toprope_program_set(hook, report)
+        calls = aclnn.HOOK(aclnn.Calls(built.operators, built.soc, partial(_say, report)))
+        if built.operators:
+            library.toprope_program_set_aclnn(calls)
         values = (c.c_char_p * (len(argv) + 1))(*[a.encode() for a in argv], None)
         code = library.main(len(argv), values)
         library.toprope_program_end()

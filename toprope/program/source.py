@@ -33,12 +33,14 @@ class Program:
     folders   include folders, the sources' own
     entries   kernels in these sources by name
     launched  names of kernels that are launched by name (ACLRT_LAUNCH_KERNEL) and lie elsewhere
+    headers   the texts of what they include from their own folders
     """
 
     text: str
     folders: tuple[Path, ...]
     entries: dict[str, Entry]
     launched: tuple[str, ...]
+    headers: tuple[str, ...] = ()
 
 
 def read(sources: Sequence[Path]) -> Program:
@@ -47,16 +49,18 @@ def read(sources: Sequence[Path]) -> Program:
     found: dict[str, Entry] = {}
     launched: dict[str, None] = {}
     folders: dict[Path, None] = {}
+    headers: list[str] = []
     for source in sources:
         if not source.is_file():
             raise BadInput(f"there is no file {source}", cure="check the path")
         parts.append(_expanded(source.resolve(), set()))
         folders[source.resolve().parent] = None
         for file, text in local_files(source):
+            headers.append(text)
             launched |= {a or b: None for a, b in _LAUNCHED.findall(text)}
             if "__global__" in text:
                 found |= {e.name: e for e in _entries(file)}
-    return Program("".join(parts), tuple(folders), found, tuple(n for n in launched if n not in found))
+    return Program("".join(parts), tuple(folders), found, tuple(n for n in launched if n not in found), tuple(headers))
 
 
 def _entries(file: Path) -> list[Entry]:
@@ -143,11 +147,11 @@ def _name_before(text: str, at: int) -> int:
         match = re.search(r"(?:::\s*)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$", text[max(0, begin - 400) : begin])
         if match is None or match[0].strip() in ("return", "template"):
             return begin
-        begin = begin - len(match[0])
-        before = text[:begin].rstrip()
-        if not before.endswith("::"):
-            return begin
-        begin = len(before) - 2  # Outer<T>::kernel
+        begin -= len(match[0])
+        if match[0].startswith("::") and not re.search(r"[\w>]\s*$", text[:begin]):
+            return begin  # a name of the global namespace
+        if not match[0].startswith("::"):
+            return begin + len(match[0]) - len(match[0].lstrip())
 
 
 def _split(text: str) -> list[str]:
