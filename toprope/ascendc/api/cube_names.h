@@ -22,7 +22,7 @@ void NotifyEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
 }
 template <pipe_t pipe = PIPE_S>
 void WaitEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    CrossCoreWaitFlag(flagId, site);
+    CrossCoreWaitFlag<0, pipe>(flagId, site);
 }
 
 // The functions below LoadData and Mmad, called by name in some kernels.

@@ -107,12 +107,6 @@ inline void SetNdParaImpl(uint64_t config, toprope::Site site = toprope::Site::h
 }
 inline int64_t GetBlockIdxImpl() { return GetBlockIdx(); }
 inline int64_t GetSubBlockIdxImpl() { return GetSubBlockIdx(); }
-// CrossCoreSetFlag in mode 2 and CrossCoreWaitFlag. Guide: AIV核上的ND2NZ格式转换.
-template <pipe_t pipe>
-void NotifyEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    CrossCoreSetFlag<2, pipe>(flagId, site);
-}
-inline void WaitEvent(uint16_t flagId, toprope::Site site = toprope::Site::here()) { CrossCoreWaitFlag(flagId, site); }
 
 // The device compiler's memory fence, and a check of an address that toprope makes at every access.
 inline void Barrier() {}
