@@ -11,6 +11,9 @@
 
 namespace toprope {
 
+// Preparing an object is scalar work; a tiling that is read at run time makes it longer (work = 1).
+inline constexpr Op kOpMatmulInit{"Matmul::Init", Pipe::s, Kind::scalar, "matmul_init"};
+
 template <bool kHereAlways, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB,
           BlockChoice kChoice = BlockChoice::all>
 class MatmulObject {
@@ -47,6 +50,7 @@ public:
                    t.baseM, t.baseN, t.baseK);
             stop();
         }
+        record(kOpMatmulInit, site, cubeTiling != nullptr ? 1 : 0, 0);
         start(t, site);
         if constexpr (kRole == MatmulRole::here) engine_.init(t, tpipe != nullptr ? tpipe : AscendC::GetTPipePtr(), site);
         if constexpr (kRole == MatmulRole::remote) {
