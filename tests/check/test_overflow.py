@@ -61,3 +61,29 @@ def test_small_numbers_are_clean(file: Path) -> None:
 
 def test_only_on_request(file: Path) -> None:
     assert found(file, (), 65536, 65537, 1 << 62) == {}
+
+
+HALO = """#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void halo(GM_ADDR z, uint32_t begin, uint32_t halo) {
+    GlobalTensor<float> from;
+    from.SetGlobalBuffer((__gm__ float*)z);
+    LocalTensor<float> a(TPosition::VECCALC, 0, 8);
+    DataCopy(a, from[begin - halo], 8);
+}
+"""
+
+
+def test_an_offset_below_zero_in_32_bits_is_named_without_the_option(tmp_path: Path) -> None:
+    file = tmp_path / "halo.cpp"
+    file.write_text(HALO)
+
+    def told(begin: int, halo: int) -> list[str]:
+        run = toprope.load(file).halo[1](np.zeros(64, np.float32), begin, halo)
+        return [f.message for f in run.findings if f.code == "gm-out-of-bounds"]
+
+    (message,) = told(0, 8)
+    assert message.endswith("2^32 elements of 4 bytes before it lies byte -32: the offset left 32 bits")
+    (plain,) = told(64, 0)
+    assert "32 bits" not in plain
+    assert told(8, 8) == []

@@ -47,6 +47,10 @@ inline void cross_core_set(uint32_t mode, Pipe pipe, uint32_t flag, Site site) {
     if (pipe == Pipe::s || pipe == Pipe::all)
         report("cross-flag-pipe", site, &kCrossSet, "CrossCoreSetFlag on pipe %s: it must be one of V, M, MTE1, MTE2, MTE3, FIX",
                kPipeNames[static_cast<int>(pipe)]);
+    if (mode == 2 && !launch_info.mixed)
+        report("cross-flag-without-partner", site, &kCrossSet,
+               "CrossCoreSetFlag in mode 2 speaks to the %s of the AI core, and this kernel runs on its %s alone",
+               self->type == CoreType::aic ? "vector cores" : "cube core", self->type == CoreType::aic ? "cube core" : "vector cores");
     record(kCrossSet, pipe, site, mode << 8 | flag, mode);
     ++self->cross_reported[mode][flag];
     for (uint32_t i = 0; i < core_count(); ++i)

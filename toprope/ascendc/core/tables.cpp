@@ -67,11 +67,18 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
                writes ? "writes" : "reads", static_cast<unsigned long long>(bytes));
         return 0;
     }
-    const int64_t begin = p - near->host;
-    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many", op.name,
-           writes ? "writes" : "reads", near->name, static_cast<long long>(begin),
-           static_cast<long long>(begin + static_cast<int64_t>(bytes)), near->name, static_cast<unsigned long long>(near->bytes),
-           static_cast<long long>(begin < 0 ? -begin : begin + static_cast<int64_t>(bytes) - static_cast<int64_t>(near->bytes)));
+    const int64_t begin = p - near->host, end = begin + static_cast<int64_t>(bytes);
+    const int64_t too_many = begin < 0 ? -begin : end - static_cast<int64_t>(near->bytes);
+    char hint[120] = "";
+    // An offset that has left 32 bits lies 2^32 elements beside the one that was meant.
+    for (int64_t element = 1; element <= 8 && hint[0] == 0; element *= 2)
+        for (int64_t wrap : {element << 32, -(element << 32)})
+            if (begin - wrap >= -static_cast<int64_t>(near->bytes) && end - wrap <= 2 * static_cast<int64_t>(near->bytes))
+                std::snprintf(hint, sizeof hint, "; 2^32 elements of %lld bytes %s it lies byte %lld: the offset left 32 bits",
+                              static_cast<long long>(element), wrap > 0 ? "before" : "behind", static_cast<long long>(begin - wrap));
+    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many%s", op.name,
+           writes ? "writes" : "reads", near->name, static_cast<long long>(begin), static_cast<long long>(end), near->name,
+           static_cast<unsigned long long>(near->bytes), static_cast<long long>(too_many), hint);
     return 0;
 }
 
