@@ -65,8 +65,9 @@ void MmadWithSparse(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const L
     if (!(require_operand(kOpMmadSparse, "dst", dst, c_bytes, 1024, site) & require_operand(kOpMmadSparse, "fm", fm, a_bytes, 512, site) &
           require_operand(kOpMmadSparse, "filter", filter, b_bytes, 512, site)))
         return;
-    const bool accumulate = !p.cmatrixInitVal || p.isBias;
-    Instr& instr = record(kOpMmadSparse, site, mf * kf * nf, static_cast<uint32_t>(dtype_of<U>) | (accumulate ? 0 : kMmadInit));
+    const bool from_table = !p.cmatrixInitVal && p.cmatrixSource, accumulate = !from_table && (!p.cmatrixInitVal || p.isBias);
+    Instr& instr = record(kOpMmadSparse, site, mf * kf * nf,
+                          static_cast<uint32_t>(dtype_of<U>) | (accumulate ? 0 : kMmadInit) | (from_table ? kMmadBias : 0));
     touch(instr, Space::l0a, Mode::read, fm.address(), a_bytes);
     touch(instr, Space::l0b, Mode::read, filter.address(), b_bytes);
     touch(instr, Space::l0c, accumulate ? Mode::update : Mode::write, dst.address(), c_bytes);
@@ -75,9 +76,10 @@ void MmadWithSparse(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const L
     const auto* b = reinterpret_cast<const int8_t*>(filter.host());
     const uint8_t* index = sparse_index() + filter.address() / 4;
     auto* c = reinterpret_cast<int32_t*>(dst.host());
+    const auto* table = reinterpret_cast<const int32_t*>(self->memory[static_cast<int>(Space::bias)]);
     for (uint32_t n = 0; n < p.n; ++n)
         for (uint32_t m = 0; m < p.m; ++m) {
-            int32_t sum = 0;
+            int32_t sum = from_table ? table[n] : 0;
             for (uint32_t k = 0; k < dense; ++k) {
                 // Column n of B's fractal row; two bits of index for each of its elements, low bits first.
                 const uint64_t at = (uint64_t{k / k0} * nf + n / 16) * kFractalBytes + n % 16 * k0 + k % k0;

@@ -9,6 +9,7 @@
 #include "../../api/sync.h"
 #include "job.h"
 #include "progress.h"
+#include "sparse_right.h"
 #include "tiles.h"
 
 namespace toprope {
@@ -76,6 +77,8 @@ class MatmulEngine {
     using L0c = std::conditional_t<sizeof(A) == 1, int32_t, float>;
     static constexpr AscendC::MatmulConfig kConfig = matmul_config(MM_CFG);
     static constexpr bool kPacked = kConfig.doMultiDataLoad || kConfig.doSpecialMDL;
+    static constexpr bool kSparse = is_sparse<B_TYPE>;
+    static constexpr int32_t kDense = kSparse ? 2 : 1;  // columns of A for each stored row of B
     static constexpr bool kQuantised = sizeof(C) == 1 || (std::is_same_v<L0c, int32_t> && sizeof(C) == 2);
     static_assert(std::is_same_v<A, B>, "Matmul: A and B have the same element type on this chip");
     static_assert(__NPU_ARCH__ == 2201 || sizeof(A) == 0, "Matmul: objects on this chip are not supported yet; they are on A2 and A3");
@@ -86,7 +89,10 @@ public:
         if constexpr (!kPacked) t_.stepM = t_.stepN = t_.stepKa = t_.stepKb = 1;
         const int32_t m = t_.stepM * t_.baseM, n = t_.stepN * t_.baseN, ka = t_.stepKa * t_.baseK, kb = t_.stepKb * t_.baseK;
         if (space_of(A_TYPE::pos) != Space::l1) ring_a_.init(*pipe, most(1, t_.depthA1 / (t_.stepM * t_.stepKa)), tile_bytes(m, ka), site);
-        if (space_of(B_TYPE::pos) != Space::l1) ring_b_.init(*pipe, most(1, t_.depthB1 / (t_.stepN * t_.stepKb)), tile_bytes(n, kb), site);
+        if (space_of(B_TYPE::pos) != Space::l1)
+            ring_b_.init(*pipe, most(1, t_.depthB1 / (t_.stepN * t_.stepKb)), tile_bytes(n, kb / kDense), site);
+        if constexpr (kSparse)
+            index_.init(*pipe, ring_b_.bytes() * static_cast<uint32_t>(most(1, t_.depthB1 / (t_.stepN * t_.stepKb))), site);
         if (t_.isBias != 0) pipe->InitBuffer(bias_, static_cast<uint32_t>(up(t_.baseN, 32)) * sizeof(Bias), site);
         if constexpr (kQuantised) pipe->InitBuffer(quant_, static_cast<uint32_t>(up(t_.baseN, 16)) * 8, site);
         c_bytes_ = static_cast<uint32_t>(up(t_.baseM, 16) * up(right_columns<B>(t_.baseN, false), 16) * 4);
@@ -198,8 +204,12 @@ private:
             const AscendC::LocalTensor<B> b2(AscendC::TPosition::B2, half * kL0HalfBytes, bytes * 8 / kElementBits<B>);
             load_left(a2, a, job.a.turned, mi % (job.a.in_l1 ? blocks.across_m : t_.stepM) * t_.baseM,
                       ks % (job.a.in_l1 ? steps : t_.stepKa) * t_.baseK, m, k, site);
-            load_right(b2, b, job.b.turned, ks % (job.b.in_l1 ? steps : t_.stepKb) * t_.baseK,
-                       ni % (job.b.in_l1 ? blocks.across_n : t_.stepN) * t_.baseN, k, n, site);
+            const int32_t k0 = ks % (job.b.in_l1 ? steps : t_.stepKb) * t_.baseK,
+                          n0 = ni % (job.b.in_l1 ? blocks.across_n : t_.stepN) * t_.baseN;
+            if constexpr (kSparse)
+                index_.load_right(b2, b, static_cast<uint32_t>(slot_b) * ring_b_.bytes(), k0 / 2, n0, (k + 1) / 2, n, site);
+            else
+                load_right(b2, b, job.b.turned, k0, n0, k, n, site);
             if (slot_a >= 0) ring_a_.last_read(slot_a) = reads_.marks() + 1;
             if (slot_b >= 0) ring_b_.last_read(slot_b) = reads_.marks() + 1;
             unmarked_ = true;
@@ -214,7 +224,11 @@ private:
 
     TOPROPE_OUTLINE void multiply(const AscendC::LocalTensor<L0c>& c, const AscendC::LocalTensor<A>& a, const AscendC::LocalTensor<B>& b,
                                   AscendC::MmadParams& p, bool with_bias, Site site) {
-        if (with_bias) {
+        if constexpr (kSparse) {
+            if (with_bias) p.cmatrixInitVal = false;
+            p.cmatrixSource = with_bias;
+            AscendC::MmadWithSparse(c, a, b, p, site);
+        } else if (with_bias) {
             const AscendC::LocalTensor<L0c> table(AscendC::TPosition::C2, 0, static_cast<uint32_t>(up(p.n, 16)));
             AscendC::Mmad(c, a, b, table, p, site);
         } else {
@@ -253,13 +267,17 @@ private:
     }
     TOPROPE_OUTLINE Tile<B> right_tile(const MatmulJob& job, int32_t ks, int32_t ni, int32_t& slot, Site site) {
         const int32_t nt = ni / t_.stepN, kt = ks / t_.stepKb, n0 = nt * t_.stepN * t_.baseN, k0 = kt * t_.stepKb * t_.baseK,
-                      n = least(t_.stepN * t_.baseN, job.single_n - n0), k = least(t_.stepKb * t_.baseK, job.single_k - k0);
-        const int64_t row = job.b.row_elements != 0 ? job.b.row_elements : (job.b.turned ? job.kb : job.n);
+                      n = least(t_.stepN * t_.baseN, job.single_n - n0),
+                      k = up(least(t_.stepKb * t_.baseK, job.single_k - k0), kDense) / kDense;
+        const int64_t row = job.b.row_elements != 0 ? job.b.row_elements : (job.b.turned ? job.kb / kDense : job.n);
         if (job.b.in_l1) return resident<B>(job.b, job.single_k, job.single_n);
         return tile<B>(
-            ring_b_, false, job.b, nt, kt, job.b.turned ? Block{n0, k0, n, k} : Block{k0, n0, k, n}, row, job.b.turned ? job.n : job.kb,
-            B_TYPE::format, B_TYPE::ibShare, job, slot,
+            ring_b_, false, job.b, nt, kt, job.b.turned ? Block{n0, k0 / kDense, n, k} : Block{k0, n0, k, n}, row,
+            job.b.turned ? job.n : job.kb, B_TYPE::format, B_TYPE::ibShare, job, slot,
             [&](const AscendC::LocalTensor<B>& to) {
+                if constexpr (kSparse)
+                    index_.fill(static_cast<uint32_t>(slot) * ring_b_.bytes(), job.sparse_index, {n0, k0 / kDense, n, k}, up(job.n, 16),
+                                site);
                 if constexpr (MM_CB::b1 != nullptr)
                     MM_CB::b1(to.template ReinterpretCast<int8_t>(), job.b.gm, kt, nt, k, n, job.user_info, job.user_data);
                 return MM_CB::b1 != nullptr;
@@ -434,6 +452,7 @@ private:
     AscendC::tiling::TCubeTiling t_;
     TileRing<A> ring_a_;
     TileRing<B> ring_b_;
+    std::conditional_t<kSparse, SparseIndexTiles, NoIndexTiles> index_;
     AscendC::TBuf<AscendC::TPosition::C1> bias_;
     AscendC::TBuf<AscendC::TPosition::A1> quant_;
     AscendC::TBuf<AscendC::TPosition::CO1> c_;

@@ -28,7 +28,7 @@ struct MatmulJob {
     bool has_bias = false, bias_in_l1 = false, quant_in_l1 = false, sequential = false, partial = false, hf32 = false, hf32_zero = false;
     bool c_in_l1 = false, c_in_l0 = false;
     Operand2d a, b;
-    uint8_t *bias = nullptr, *quant_vector = nullptr, *c = nullptr;
+    uint8_t *bias = nullptr, *quant_vector = nullptr, *sparse_index = nullptr, *c = nullptr;
     uint32_t bias_l1 = 0, quant_l1 = 0, c_local = 0;
     uint64_t quant_scalar = 0, user_info = 0, user_data = 0;
     int32_t m = 0, n = 0, ka = 0, kb = 0, kc = 0;  // original shape; kc: row of C if it is not n

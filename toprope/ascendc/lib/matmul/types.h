@@ -39,6 +39,15 @@ struct MatmulType {
     static constexpr TPosition srcPos = SRCPOS;
 };
 
+//: SparseMatmulType | the right matrix of a 4:2 sparse product, made dense and stored transposed, and where its index matrix lies | int8_t | A2 A3 | 4-2稀疏矩阵乘
+template <TPosition POSITION, TPosition INDEX_POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false,
+          LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false>
+struct SparseMatmulType : MatmulType<POSITION, FORMAT, TYPE, ISTRANS, LAYOUT, IBSHARE> {
+    static constexpr TPosition indexPosition = INDEX_POSITION;
+    static_assert(std::is_same_v<TYPE, int8_t> && ISTRANS && POSITION == TPosition::GM && INDEX_POSITION == TPosition::GM,
+                  "SparseMatmulType: int8_t, stored transposed, matrix and index in GM");
+};
+
 struct MatmulConfig {
     bool doNorm = false, doBasicBlock = false, doMultiDataLoad = false;
     uint32_t basicM = 0, basicN = 0, basicK = 0;
@@ -291,6 +300,11 @@ namespace toprope {
 
 constexpr AscendC::MatmulConfig matmul_config(const AscendC::MatmulConfig& c) { return c; }
 constexpr AscendC::MatmulConfig matmul_config(const AscendC::MatmulApiStaticTiling& t) { return t.cfg; }
+
+template <class TYPE, typename = void>
+inline constexpr bool is_sparse = false;
+template <class TYPE>
+inline constexpr bool is_sparse<TYPE, std::void_t<decltype(TYPE::indexPosition)>> = true;
 
 constexpr int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 constexpr int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }

@@ -1,0 +1,151 @@
+"""Names of public cube kernels without a page: events between cores of a group, core-local variables, Fixpipe by bursts, buffer addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ascendc.harness import kernels
+from tests.ascendc.test_cube_rest import left, right
+
+ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(["NotifyEvent", "WaitEvent"], np.copy)
+
+TEXT = """
+#define PASS(event) SetFlag<HardEvent::event>(0); WaitFlag<HardEvent::event>(0)
+// C = A x B from fractals in GM, out by FixpipeParams: rows of an ND matrix with room behind them, or NZ.
+extern "C" __global__ __aicore__ void bursts(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t m, int32_t n, int32_t nd) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    TPipe pipe;
+    TBuf<TPosition::A1> l1;
+    pipe.InitBuffer(l1, 65536);
+    LocalTensor<half> a1 = l1.Get<half>(), b1, a2(TPosition::A2, 0, 32768), b2(TPosition::B2, 0, 32768);
+    TBuffAddr place = l1.GetBufferAddr(a1.GetBufferHandle());
+    place.bufferAddr += 32768;
+    place.dataLen -= 32768;
+    b1.SetAddr(place);
+    GlobalTensor<half> ag, bg, cg;
+    ag.SetGlobalBuffer((__gm__ half*)a);
+    bg.SetGlobalBuffer((__gm__ half*)b);
+    cg.SetGlobalBuffer((__gm__ half*)c);
+    DataCopy(a1, ag, m * 16);
+    DataCopy(b1, bg, n * 16);
+    PASS(MTE2_MTE1);
+    LoadData2DParams load;
+    load.srcStride = 1;
+    load.repeatTimes = m / 16;
+    LoadDataImpl(a2, a1, load);
+    load.repeatTimes = n / 16;
+    LoadDataImpl(b2, b1, load);
+    PASS(MTE1_M);
+    MmadParams mm;
+    mm.m = m; mm.n = n; mm.k = 16;
+    LocalTensor<float> sum(TPosition::CO1, 0, m * n);
+    MmadImpl(sum, a2, b2, mm);
+    PASS(M_FIX);
+    FixpipeParams<float> p(n / 16, m * 16 * 4 / 32, 0, nd ? n + 16 : 16);
+    p.quantParams = {QuantMode_t::F322F16};
+    if (nd) p.nz2ndParams = {true, 1, 0, 0, (uint16_t)(n - 4)};
+    Fixpipe(cg, sum, p);
+}
+// Each core adds its number, waits for the others, and doubles what it has.
+__BLOCK_LOCAL__ inline uint32_t mine = 7;
+extern "C" __global__ __aicore__ void local(GM_ADDR out) {
+    mine += GetBlockIdx();
+    SyncAll();
+    mine *= 2;
+    SyncAll();
+    GlobalTensor<uint32_t> o;
+    o.SetGlobalBuffer((__gm__ uint32_t*)out);
+    o.SetValue(GetBlockIdx() * 16, mine);
+    DataCacheCleanAndInvalid<uint32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(o[GetBlockIdx() * 16]);
+}
+"""
+EVENTS = """
+#define PASS(event) SetFlag<HardEvent::event>(0); WaitFlag<HardEvent::event>(0)
+// The vector core hands the left matrix over through GM; the cube core answers, and the vector core brings the product to its place.
+extern "C" __global__ __aicore__ void events(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR w) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    GlobalTensor<half> ag, bg, wg;
+    GlobalTensor<float> cg, pg;
+    ag.SetGlobalBuffer((__gm__ half*)a);
+    bg.SetGlobalBuffer((__gm__ half*)b);
+    wg.SetGlobalBuffer((__gm__ half*)w);
+    pg.SetGlobalBuffer((__gm__ float*)(w + 512));
+    cg.SetGlobalBuffer((__gm__ float*)c);
+    if ASCEND_IS_AIV {
+        LocalTensor<half> x(TPosition::VECIN, 0, 256);
+        LocalTensor<float> y(TPosition::VECIN, 1024, 256);
+        DataCopy(x, ag, 256);
+        PASS(MTE2_MTE3);
+        DataCopy(wg, x, 256);
+        NotifyEvent<PIPE_MTE3>(4);
+        WaitEvent(5);
+        DataCopy(y, pg, 256);
+        PASS(MTE2_MTE3);
+        DataCopy(cg, y, 256);
+    } else {
+        LocalTensor<half> a1(TPosition::A1, 0, 256), b1(TPosition::B1, 512, 256), a2(TPosition::A2, 0, 256), b2(TPosition::B2, 0, 256);
+        LocalTensor<float> sum(TPosition::CO1, 0, 256);
+        WaitEvent(4);
+        DataCopy(a1, wg, 256);
+        DataCopy(b1, bg, 256);
+        PASS(MTE2_MTE1);
+        LoadData2DParams load;
+        load.repeatTimes = 1;
+        LoadData(a2, a1, load);
+        LoadData(b2, b1, load);
+        PASS(MTE1_M);
+        MmadParams mm;
+        mm.m = mm.n = mm.k = 16;
+        Mmad(sum, a2, b2, mm);
+        PASS(M_FIX);
+        Fixpipe<float, float, CFG_ROW_MAJOR>(pg, sum, FixpipeParamsV220(16, 16, 16, 16, false));
+        NotifyEvent<PIPE_FIX>(5);
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def names() -> Any:
+    return kernels(TEXT, "cube_names")
+
+
+def clean(run: Any) -> None:
+    assert not [r for r in run.trace.reports if r.severity == 0], run.trace.reports
+    assert not [f for f in run.findings if f.severity == "error"], run.findings
+
+
+@pytest.mark.parametrize("nd", [True, False])
+def test_fixpipe_by_bursts(names: Any, nd: bool) -> None:
+    rng = np.random.default_rng(0)
+    m, n = 32, 48
+    a, b = rng.standard_normal((m, 16)).astype(np.float16), rng.standard_normal((16, n)).astype(np.float16)
+    c = np.zeros((m, n + 16) if nd else (n // 16, m * 16 + 256), np.float16)
+    clean(names.bursts[1](left(a, 16), right(b, 16), c, m, n, int(nd)))
+    gold = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16)
+    if nd:
+        assert np.allclose(c[:, : n - 4], gold[:, : n - 4], rtol=2e-3, atol=1e-3)
+        assert not c[:, n - 4 :].any()
+        return
+    for j in range(n // 16):
+        assert np.allclose(c[j, : m * 16].reshape(m, 16), gold[:, j * 16 : j * 16 + 16], rtol=2e-3, atol=1e-3)
+        assert not c[j, m * 16 :].any()
+
+
+def test_each_core_has_its_own_variables(names: Any) -> None:
+    out = np.zeros((4, 16), np.uint32)
+    for _ in range(2):  # every launch begins with the initial value
+        clean(names.local[4](out))
+        assert out[:, 0].tolist() == [14, 16, 18, 20]
+
+
+def test_events_between_cube_and_vector_core() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((16, 16)).astype(np.float16), rng.standard_normal((16, 16)).astype(np.float16)
+    c = np.zeros((16, 16), np.float32)
+    clean(kernels(EVENTS, "cube_events").events[1](a, right(b, 16), c, np.zeros(512 + 1024, np.uint8)))
+    assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
