@@ -127,9 +127,16 @@ def _data_copy(row: Published) -> Run:
 def _matmul(row: Published) -> Run:
     at = row.setup
     tiling = ("base_m", "base_n", "single_m", "single_n", "step_ka", "step_kb", "l1_buffers", "unit_flag", "cores_m")
-    kernel = load(HERE / "kernels" / "matmul.cpp", defines=(*_defines(at, *tiling), "BASE_K=64", f"TRANS_B={at.get('trans_b', 0)}")).matmul
+    kernel = load(
+        HERE / "kernels" / "matmul.cpp",
+        defines=(*_defines(at, *tiling), "BASE_K=64", f"TRANS_B={at.get('trans_b', 0)}"),
+    ).matmul
     m, n, k = at["m"] // row.part, at["n"], at["k"]
-    a, b, c = np.zeros((m, k), np.float16), np.zeros((n, k) if at.get("trans_b") else (k, n), np.float16), np.zeros((m, n), np.float16)
+    a, b, c = (
+        np.zeros((m, k), np.float16),
+        np.zeros((n, k) if at.get("trans_b") else (k, n), np.float16),
+        np.zeros((m, n), np.float16),
+    )
     return kernel[at["blocks"]](a, b, c, m, n, k, soc=row.chip, time_only=True)
 
 
@@ -154,7 +161,11 @@ def _matmul_object(row: Published) -> Run:
     }  # fmt: skip
     for field, value in stated.items():
         tiling[_TILING.index(field)] = value
-    defines = (*_defines(at, "config", "single_m", "single_n", "base_m", "base_n", "base_k"), f"SINGLE_K={k}", f"CONSTANT={at.get('constant', 0)}")
+    defines = (
+        *_defines(at, "config", "single_m", "single_n", "base_m", "base_n", "base_k"),
+        f"SINGLE_K={k}",
+        f"CONSTANT={at.get('constant', 0)}",
+    )
     kernel = load(HERE / "kernels" / "matmul_object.cpp", defines=defines).matmul_object
     a, b, c = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16), np.zeros((m, n), np.float16)
     return kernel[at["blocks"]](a, b, c, tiling, soc=row.chip, time_only=True)
