@@ -1,0 +1,70 @@
+// What the cube core, the vector cores and the naive kernel of paged_attention share: the tensors, the schedule and the workspace.
+#pragma once
+
+#include "kernel_operator.h"
+#include "paged_attention_tiling_data.h"
+
+using namespace AscendC;
+
+using Tiling = PagedAttentionTilingData;
+using Floats = LocalTensor<float>;
+
+constexpr uint32_t TASK = 1024, LANES = 64, BLOCK = 8, FRACTAL = 16;  // tokens of a task; floats of a repeat and a block; rows of a fractal
+constexpr uint32_t STATE = 2 * BLOCK;                                 // floats of a row's maximum and sum, eight times each
+constexpr float NONE = -__builtin_inff();
+constexpr uint16_t SCORES_READY = 0, WEIGHTS_READY = 1;  // flags between the cube core and its two vector cores
+
+__aicore__ inline uint32_t RoundUp(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+__aicore__ inline uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+struct Task {
+    uint32_t sequence, head, first, tokens;
+};
+
+// The schedule, as int32: where the tasks of each AI core begin (one more than there are cores), where those of each sequence and head
+// of the cache begin (one more than there are), and four numbers a task.
+template <typename T>
+struct Problem {
+    __aicore__ inline void Open(GM_ADDR q, GM_ADDR keys, GM_ADDR values, GM_ADDR table, GM_ADDR lengths, GM_ADDR out, GM_ADDR workspace,
+                                GM_ADDR schedule, const Tiling& tiling) {
+        t = tiling;
+        const uint64_t cache = static_cast<uint64_t>(t.pages) * t.pageTokens * t.kvHeads * t.headDim;
+        const uint64_t rows = static_cast<uint64_t>(t.batch) * t.heads, cores = GetBlockNum();
+        queryGm.SetGlobalBuffer((__gm__ T*)q, rows * t.headDim);
+        keyGm.SetGlobalBuffer((__gm__ T*)keys, cache);
+        valueGm.SetGlobalBuffer((__gm__ T*)values, cache);
+        tableGm.SetGlobalBuffer((__gm__ int32_t*)table, static_cast<uint64_t>(t.batch) * t.tableWidth);
+        lengthGm.SetGlobalBuffer((__gm__ int32_t*)lengths, t.batch);
+        outGm.SetGlobalBuffer((__gm__ T*)out, rows * t.headDim);
+        scheduleGm.SetGlobalBuffer((__gm__ int32_t*)schedule, cores + 1 + t.batch * t.kvHeads + 1 + 4 * t.tasks);
+        __gm__ float* at = (__gm__ float*)workspace;
+        const uint64_t scores = 2 * cores * t.group * TASK, sums = static_cast<uint64_t>(t.tasks) * t.group * t.headDim;
+        scoreGm.SetGlobalBuffer(at, scores);
+        weightGm.SetGlobalBuffer((__gm__ T*)(at + scores), scores);
+        sumGm.SetGlobalBuffer(at + 2 * scores, sums);
+        stateGm.SetGlobalBuffer(at + 2 * scores + sums, static_cast<uint64_t>(t.tasks) * t.group * STATE);
+    }
+    __aicore__ inline uint32_t FirstTask(uint32_t core) { return scheduleGm.GetValue(core); }
+    __aicore__ inline uint32_t FirstOfHead(uint32_t head) { return scheduleGm.GetValue(GetBlockNum() + 1 + head); }
+    __aicore__ inline Task At(uint32_t task) {
+        const uint64_t at = GetBlockNum() + 1 + t.batch * t.kvHeads + 1 + 4ull * task;
+        return {static_cast<uint32_t>(scheduleGm.GetValue(at)), static_cast<uint32_t>(scheduleGm.GetValue(at + 1)),
+                static_cast<uint32_t>(scheduleGm.GetValue(at + 2)), static_cast<uint32_t>(scheduleGm.GetValue(at + 3))};
+    }
+    __aicore__ inline uint32_t Page(uint32_t sequence, uint32_t number) {
+        return tableGm.GetValue(static_cast<uint64_t>(sequence) * t.tableWidth + number);
+    }
+    // Where a token of a page lies in the cache.
+    __aicore__ inline uint64_t TokenAt(uint32_t page, uint32_t token, uint32_t head) const {
+        return ((static_cast<uint64_t>(page) * t.pageTokens + token % t.pageTokens) * t.kvHeads + head) * t.headDim;
+    }
+    // A task's place in the scores and weights of its core: two, used in turn.
+    __aicore__ inline uint64_t Exchange(uint32_t core, uint32_t task) const {
+        return (2 * core + task % 2) * static_cast<uint64_t>(t.group) * TASK;
+    }
+
+    GlobalTensor<T> queryGm, keyGm, valueGm, outGm, weightGm;
+    GlobalTensor<int32_t> tableGm, lengthGm, scheduleGm;
+    GlobalTensor<float> scoreGm, sumGm, stateGm;
+    Tiling t;
+};
