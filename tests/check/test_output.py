@@ -142,3 +142,12 @@ def test_bad_suppression_files(tmp_path: Path, text: str, message: str) -> None:
 def test_findings_say_what_where_and_cure(racy: Run) -> None:
     for finding in racy.findings:
         assert isinstance(finding, Finding) and finding.message and finding.places and finding.cure
+
+
+def test_an_unwritten_row_is_explained_by_the_pitch_of_the_copy() -> None:
+    c = case("bug_reports", "bug_two_pitches")
+    (finding,) = compiled(c)[c.name][1](*c.values()).findings
+    assert finding.code == "uninitialised-read"
+    assert (
+        "its rows of 24 bytes are taken 32 bytes apart, because every row of a copy begins a block" in finding.message
+    )

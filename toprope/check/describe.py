@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from toprope.check.replay import Cause
 from toprope.finding import Finding, Place, Severity, codes
-from toprope.trace import PIPES, Trace
+from toprope.trace import PIPES, SPACES, Trace
 
 _SPACE_NAMES = {
     "gm": "GM",
@@ -18,6 +20,7 @@ _SPACE_NAMES = {
     "bias": "BT",
     "fixbuf": "FB",
 }
+BLOCK_BYTES = 32
 _DOING = {"RAW": ("writing", "reads"), "WAR": ("reading", "writes"), "WAW": ("writing", "writes")}
 _DONE = {"RAW": "writes", "WAR": "reads", "WAW": "writes"}
 
@@ -138,9 +141,25 @@ class Describer:
     def _uninitialised(self, cause: Cause) -> Finding:
         span = self.span(cause.space, cause.begin, cause.end)
         message = f"{self.op(cause.instr_b)} reads {span}, which nothing has written on {self.core_name(cause.core_b)}"
+        if pitch := self._padded_rows(cause.instr_b, cause.space):
+            message += f"; {pitch}"
         buffer = self.buffer_at(cause.core_b, cause.space, cause.begin)
         places = (self.place(cause.instr_b, f"reads {span}"), *([buffer] if buffer else []))
         return self._make("uninitialised-read", message, cause, places)
+
+    def _padded_rows(self, instr: int, space: str) -> str:
+        """What to know about a copy of several rows whose length is no multiple of a block: on chip each begins a block of its own."""
+        first = int(self.trace.instrs["accesses"][:instr].sum(dtype=np.int64))
+        only = replace(
+            self.trace,
+            instrs=self.trace.instrs[instr : instr + 1],
+            accesses=self.trace.accesses[first : first + int(self.trace.instrs[instr]["accesses"])],
+        ).decoded()
+        padded = (only.space == SPACES.index(space)) & (only.rows > 1) & (only.row_bytes % BLOCK_BYTES > 0)
+        if not padded.any() or not self.op(instr).startswith("DataCopy"):
+            return ""
+        length, pitch = int(only.row_bytes[padded][0]), int(only.stride[padded][0])
+        return f"its rows of {length} bytes are taken {pitch} bytes apart, because every row of a copy begins a block of {BLOCK_BYTES} bytes"
 
     def _missing_clean(self, cause: Cause) -> Finding:
         span = self.span(cause.space, cause.begin, cause.end)
