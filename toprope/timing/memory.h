@@ -16,8 +16,8 @@ struct Demand {
     double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
     double bytes = 0;
-    double rows = 0, odd_bytes = 0;         // odd: in rows that start at changing offsets within a block
-    uint64_t first = 0;                     // first line: how other cores recognise the same range
+    double rows = 0, odd_bytes = 0;  // odd: in rows that start at changing offsets within a block
+    uint64_t first = 0;              // first line: how other cores recognise the same range
 };
 
 class L2 {
@@ -111,6 +111,21 @@ struct Server {
         return free_at;
     }
 };
+
+// The GM side of a copy; no bytes: it has none.
+struct GmSide {
+    bool write = false;
+    double bytes = 0;
+};
+inline GmSide gm_side(const Access* access, unsigned count) {
+    GmSide side;
+    for (unsigned a = 0; a < count; a += access[a].more() ? 2 : 1) {
+        if (access[a].space() != kGm) continue;
+        side.write = access[a].mode() & kWrite;
+        side.bytes += static_cast<double>(access[a].row_bytes() * access[a].rows() * (access[a].more() ? access[a + 1].rows() : 1));
+    }
+    return side;
+}
 
 // One GM copy under way.
 struct Transfer {

@@ -1,7 +1,6 @@
 // When every instruction of a trace starts and ends. Cores are independent data-flow machines (a scalar unit that issues in order
 // into pipes that work in order); only GM transfers meet, and those are handled in order of time. See docs/design/timing.md.
 #include <algorithm>
-#include <memory>
 #include <queue>
 
 #include "measure.h"
@@ -26,7 +25,8 @@ public:
           stall_(stall),
           blocker_(blocker),
           memory_(memory),
-          states_(core_count) {
+          states_(core_count),
+          cross_(cores) {
         const uint64_t count = core_begin[core_count];
         access_at_.resize(count + 1);
         uint64_t at = 0;
@@ -83,11 +83,6 @@ private:
         }
         ++next_block_;
     }
-    static double core_end(const CoreState& core) {
-        double end = core.now;
-        for (const PipeState& pipe : core.pipes) end = std::max(end, pipe.last_end);
-        return end;
-    }
     void finish_if_done(uint32_t c) {
         CoreState& core = states_[c];
         if (core.finished || core.pc < core.end) return;
@@ -121,14 +116,6 @@ private:
         stall_[i] = stall;
         blocker_[i] = blocker;
     }
-    static void occupy(CoreState& core, unsigned pipe, double start, double end) {
-        const double from = std::max(start, core.busy_until[pipe]);
-        if (end > from) {
-            core.busy[pipe] += end - from;
-            core.busy_until[pipe] = end;
-        }
-    }
-
     void advance_scalar(uint32_t c) {
         CoreState& core = states_[c];
         if (!core.running) return;
@@ -322,10 +309,7 @@ private:
     // ---- GM transfers ------------------------------------------------------------------------------------------------------
     bool is_gm_copy(uint32_t i, const OpCost& op) const {
         if (op.kind != kCopy || op.rate <= 0) return false;
-        const Access* access = accesses_ + access_at_[i];
-        for (unsigned a = 0; a < instrs_[i].accesses; ++a)
-            if (access[a].space() == kGm && access[a].row_bytes() != 0) return true;
-        return false;
+        return gm_side(accesses_ + access_at_[i], instrs_[i].accesses).bytes > 0;
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         // A pipe asks ahead, but never for more than arrives within one latency of a miss.
@@ -336,25 +320,12 @@ private:
             blocker = pipe.last;
         }
         place(i, start, start, stall, blocker);
-        bool write = false;
-        double bytes = 0;
-        const Access* access = accesses_ + access_at_[i];
-        for (unsigned a = 0; a < instrs_[i].accesses; ++a)
-            if (access[a].space() == kGm) {
-                write = access[a].mode() & kWrite;
-                bytes += static_cast<double>(access[a].row_bytes() * access[a].rows() * (access[a].more() ? access[a + 1].rows() : 1));
-            }
-        if (idle_.empty()) {
-            transfers_.push_back(std::make_unique<Transfer>());
-            idle_.push_back(transfers_.back().get());
-        }
-        Transfer* t = idle_.back();
-        idle_.pop_back();
-        *t = {};
+        const GmSide gm = gm_side(accesses_ + access_at_[i], instrs_[i].accesses);
+        Transfer* t = transfers_.take();
         t->core = c;
         t->pipe = p;
         t->instr = i;
-        t->write = write;
+        t->write = gm.write;
         t->rate = op.rate;
         t->latency = op.latency;
         t->l2_unit = static_cast<uint64_t>(op.l2_unit);
@@ -363,7 +334,7 @@ private:
         pipe.under_way.push_back(t);
         pipe.free_at = start + op.interval;
         pipe.last = static_cast<int32_t>(i);
-        pipe.asked += bytes;
+        pipe.asked += gm.bytes;
         push(start, t);
         return true;
     }
@@ -412,7 +383,7 @@ private:
         --pipe.asking;
         wake(t.core, static_cast<int>(t.pipe));
         if (t.pipe == kFix) wake(t.core, kM);
-        idle_.push_back(&t);
+        transfers_.give(&t);
     }
 
     // ---- flags -------------------------------------------------------------------------------------------------------------
@@ -429,30 +400,21 @@ private:
             channel.waiter = -1;
         }
     }
-    // Mode 0: all cores of one type; 1: the vector cores of one AI core; 2: one side of an AI core tells the other; 3: a flag in GM
-    // that anybody may wait for. A round is complete when every core that sets this flag at all has set it.
+    // Mode 3 is a flag in GM that anybody may wait for; the others gather.
     void cross_set(uint32_t c, uint32_t work, double at, uint32_t instr) {
         const uint32_t mode = work >> 8, flag = work & 0xff;
         const Token token{at + (flag >= kSoftwareFlag ? chip_.soft_cross_latency : chip_.cross_latency), static_cast<int32_t>(instr)};
         if (flag >= kFirstSharedFlag) return raise(shared_flags_[flag - kFirstSharedFlag], token);
-        for (const Token& done : gather(gatherings_[gathering_key(c, mode, flag)], c, token))
+        for (const Token& done : cross_.set(c, mode, flag, token))
             for (uint32_t other = 0; other < states_.size(); ++other)
-                if (released(other, c, mode)) raise(states_[other].cross[flag], done);
-    }
-    bool released(uint32_t core, uint32_t by, uint32_t mode) const {
-        const bool same_type = cores_[core].type == cores_[by].type, same_block = cores_[core].block == cores_[by].block;
-        if (mode == 0) return same_type;
-        return same_block && same_type == (mode != 2);
-    }
-    uint64_t gathering_key(uint32_t c, uint32_t mode, uint32_t flag) const {
-        return (uint64_t{mode == 0 ? 0 : cores_[c].block + 1} << 16) | (cores_[c].type << 12) | (mode << 8) | flag;
+                if (cross_.released(other, c, mode)) raise(states_[other].cross[flag], done);
     }
     // Which cores take part in each flag, before anything runs.
     void count_partners(uint32_t core_count) {
         for (uint32_t c = 0; c < core_count; ++c)
             for (uint32_t i = states_[c].begin; i < states_[c].end; ++i)
                 if (ops_[instrs_[i].op].kind == kCrossSet && (instrs_[i].work & 0xff) < kFirstSharedFlag)
-                    gatherings_[gathering_key(c, instrs_[i].work >> 8, instrs_[i].work & 0xff)].rounds[c] = 0;
+                    cross_.expect(c, instrs_[i].work >> 8, instrs_[i].work & 0xff);
     }
     // Nothing can move although work is left: a wait without its set (already reported by the run). Let it pass, so that the
     // rest of the kernel still gets times.
@@ -492,10 +454,9 @@ private:
     std::vector<std::vector<uint32_t>> cores_of_block_;
     std::vector<uint32_t> left_in_block_;
     std::vector<uint8_t> barrier_wait_;
-    std::unordered_map<uint64_t, Gathering> gatherings_;
+    CrossFlags cross_;
     std::vector<Channel> shared_flags_ = std::vector<Channel>(kSharedFlags);
-    std::vector<std::unique_ptr<Transfer>> transfers_;
-    std::vector<Transfer*> idle_;
+    Transfers transfers_;
     std::vector<std::pair<uint32_t, int>> work_;
     std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
     uint64_t order_ = 0;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdlib>
-#include <unordered_map>
+#include <memory>
 #include <vector>
 
+#include "cross.h"
 #include "memory.h"
 
 namespace timing {
@@ -15,10 +16,6 @@ inline constexpr double kPieceBytes = 8192;
 inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32, kRecent = 8;
 inline constexpr uint32_t kFirstSharedFlag = 32, kSharedFlags = 224, kSoftwareFlag = 16;  // as in ascendc/api/cross_core.h
 
-struct Token {
-    double time;
-    int32_t setter;
-};
 template <typename T>
 class Fifo {
 public:
@@ -80,27 +77,6 @@ inline bool depends(const Range& earlier, const Range& later) {
     return meet(earlier, 1, later, 0) || meet(earlier, 1, later, 1) || meet(earlier, 0, later, 1);
 }
 
-// A flag that several cores set together.
-struct Gathering {
-    std::unordered_map<uint32_t, uint32_t> rounds;  // how often each core has set the flag
-    std::vector<uint32_t> arrived;                  // per round
-    std::vector<Token> latest;
-    size_t completed = 0;
-};
-// Adds one set; returns the rounds that are complete now, each with the time of its last set.
-inline std::vector<Token> gather(Gathering& g, uint32_t c, Token token) {
-    const uint32_t round = g.rounds[c]++;
-    if (g.arrived.size() <= round) {
-        g.arrived.resize(round + 1, 0);
-        g.latest.resize(round + 1, Token{0, -1});
-    }
-    ++g.arrived[round];
-    if (token.time >= g.latest[round].time) g.latest[round] = token;
-    std::vector<Token> done;
-    while (g.completed < g.arrived.size() && g.arrived[g.completed] >= g.rounds.size()) done.push_back(g.latest[g.completed++]);
-    return done;
-}
-
 struct PipeState {
     Fifo<Issued> queue;
     double free_at = 0, last_start = 0, last_end = 0;
@@ -124,6 +100,40 @@ struct CoreState {
     bool running = false, finished = false, sleeping_on_queue = false;
     int queue_pipe = -1;
     double popped_at = 0;
+};
+
+inline double core_end(const CoreState& core) {
+    double end = core.now;
+    for (const PipeState& pipe : core.pipes) end = std::max(end, pipe.last_end);
+    return end;
+}
+// The pipe is busy from start to end; what overlaps counts once.
+inline void occupy(CoreState& core, unsigned pipe, double start, double end) {
+    const double from = std::max(start, core.busy_until[pipe]);
+    if (end > from) {
+        core.busy[pipe] += end - from;
+        core.busy_until[pipe] = end;
+    }
+}
+
+// Transfers that are under way keep their place; finished ones are used again.
+class Transfers {
+public:
+    Transfer* take() {
+        if (idle_.empty()) {
+            all_.push_back(std::make_unique<Transfer>());
+            idle_.push_back(all_.back().get());
+        }
+        Transfer* t = idle_.back();
+        idle_.pop_back();
+        *t = {};
+        return t;
+    }
+    void give(Transfer* t) { idle_.push_back(t); }
+
+private:
+    std::vector<std::unique_ptr<Transfer>> all_;
+    std::vector<Transfer*> idle_;
 };
 
 struct Event {
