@@ -35,6 +35,10 @@ void MmadImpl(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTe
               toprope::Site site = toprope::Site::here()) {
     Mmad(dst, fm, filter, params, site);
 }
+inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padList[4]) { toprope::FeatureMap::store(l1H, l1W, padList); }
+// Where the hardware keeps the flags between cores: the launcher's business here.
+inline void SetSyncBaseAddr(uint64_t) {}
+
 struct TrueType {};
 struct FalseType {};
 

@@ -42,7 +42,7 @@ inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t d
     toprope::self->registers[toprope::kRegNz2Nd] = ndNum | uint64_t{srcNdStride} << 16 | uint64_t{dstNdStride} << 32;
 }
 //: SetFixPipeConfig | the tensor in the fixpipe buffer with one scale for each column | uint64 | A2 A3 | 矩阵搬出辅助配置接口/SetFixPipeConfig.md
-template <typename T>
+template <typename T, bool setRelu = false>
 void SetFixPipeConfig(const LocalTensor<T>& preTensor, bool isUnitFlag = false, toprope::Site site = toprope::Site::here()) {
     (void)isUnitFlag;  // the overlap of Mmad and Fixpipe changes no result
     toprope::record(toprope::kOpFixpipeState, site, 1, 0);

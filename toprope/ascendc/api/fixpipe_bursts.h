@@ -77,4 +77,12 @@ void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const Fixpipe
     toprope::fixpipe_to_l1<T, U>(dst, src, nullptr, CFG_NZ, toprope::fixpipe_params<T>(p), site);
 }
 
+template <typename T, typename U>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParams<U>& p,
+             toprope::Site site = toprope::Site::here()) {
+    const FixpipeParamsV220 v = toprope::fixpipe_params<T>(p);
+    if (const uint64_t* factors = toprope::column_factors(cbufWorkspace, v, site))
+        toprope::fixpipe_to_l1<T, U>(dst, src, factors, CFG_NZ, v, site);
+}
+
 }  // namespace AscendC
