@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 import re
+import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
-from toprope.build import INCLUDE, shared_library
+from toprope.build import FLAGS, GCC_FLAGS, INCLUDE, cache_dir, compiler, shared_library
 from toprope.errors import CompileFailed
 from toprope.project.checkout import Checkout
 from toprope.project.errors import MissingHeader, MissingHostSource
@@ -35,10 +39,12 @@ def host_sources(folder: Path) -> list[Path]:
 def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]) -> Path:
     """Compile and link the sources with the C entry points. Raises CompileFailed, MissingHeader, MissingHostSource."""
     todo = list(sources)
+    ahead = precompiled()
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(lambda s: compiled(checkout, operator, s), todo))
+    objects.append(shared_library('#include "host/entry.h"\n', include=(HOST,), extra=("-c", *_FLAGS, *ahead)))
     for _ in range(6):
-        library = shared_library('#include "host/entry.h"\n', include=(HOST,), extra=_FLAGS, link=objects)
+        library = shared_library("// host code of an operator project\n", link=objects)
         missing = _undefined(library)
         if not missing:
             return library
@@ -59,7 +65,7 @@ def compiled(checkout: Checkout, operator: Operator, source: Path) -> Path:
     include = [source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator), HOST]
     while True:
         try:
-            return shared_library(source, include=include, extra=("-c", *_FLAGS))
+            return shared_library(source, include=include, extra=("-c", *_FLAGS, *precompiled()))
         except CompileFailed as error:
             missing = _NO_SUCH.search(error.message)
             if missing is None:
@@ -72,6 +78,29 @@ def compiled(checkout: Checkout, operator: Operator, source: Path) -> Path:
                     cure="add the header, or generate it first if the build makes it; the host API's own headers come with toprope",
                 ) from None
             include.append(folder)
+
+
+_HEADERS = ("register/op_def_registry.h", "tiling/tiling_api.h", "log/log.h", "algorithm", "sstream")
+
+
+@cache
+def precompiled() -> tuple[str, ...]:
+    """Flags that let a compile begin with the host API read already: reading it is most of the time of a host source."""
+    if not compiler().is_gcc:
+        return ()
+    digest = hashlib.sha256(repr((FLAGS, GCC_FLAGS, _FLAGS, compiler().version)).encode())
+    for file in sorted([*HOST.rglob("*.h"), *(INCLUDE / "kernel_tiling").rglob("*.h"), *(INCLUDE / "lib").glob("*.h")]):
+        digest.update(file.read_bytes())
+    header = cache_dir() / "precompiled" / digest.hexdigest()[:16] / "host_header.h"
+    if not header.with_suffix(".h.gch").exists():
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text("".join(f"#include <{name}>\n" for name in _HEADERS))
+        partial = header.with_name(f"{os.getpid()}.gch")
+        command = [*compiler().command, *FLAGS, *_FLAGS, *GCC_FLAGS, f"-I{INCLUDE}", f"-I{HOST}", "-x", "c++-header"]
+        subprocess.run([*command, str(header), "-o", str(partial)], capture_output=True, check=False)
+        if partial.exists():
+            os.replace(partial, header.with_suffix(".h.gch"))
+    return ("-include", str(header))
 
 
 def _undefined(library: Path) -> str:

@@ -13,11 +13,21 @@ import numpy as np
 from toprope.errors import BadArgument, BadInput
 from toprope.finding import Finding
 from toprope.kernel import DEFAULT_SOC, Run
+from toprope.project.call_tensors import (
+    arrays_of,
+    described_inputs,
+    fill_initial,
+    followed_shapes,
+    fresh_output,
+    kernel_arguments,
+    matching_combination,
+    member_count,
+)
 from toprope.project.checkout import Checkout
 from toprope.project.definition import builds_for
-from toprope.project.errors import AttributeMissing, InferFailed, InputCount, MissingHostSource, TilingFailed
-from toprope.project.ge_types import GE_TYPES, GeType, format_number, ge_type
-from toprope.project.host import DYNAMIC, OPTIONAL, HostLibrary, OperatorDef, Problem, TensorDef, TensorValue, Tiling
+from toprope.project.errors import AttributeMissing, InputCount, MissingHostSource, TilingFailed
+from toprope.project.ge_types import GE_TYPES, GeType, ge_type
+from toprope.project.host import DYNAMIC, OPTIONAL, HostLibrary, OperatorDef, Problem, TensorValue, Tiling
 from toprope.project.host_build import host_library, host_sources
 from toprope.project.operators import Operator
 from toprope.project.project_kernel import ProjectKernel, kernel_source, project_kernel
@@ -113,7 +123,7 @@ class ProjectOperator:
         """Run on arrays, in the order of the definition; None leaves an optional input out, a list fills a dynamic one.
 
         Returns the output (a NumPy array with `findings`, `timeline` and `time_us`), or a tuple of them. `out` gives the output arrays
-        where the operator has no shape inference. Raises InputCount, AttributeMissing, InferFailed, TilingFailed, KeyNotCompiled,
+        where the operator has no shape inference (a list of arrays for a dynamic output). Raises InputCount, AttributeMissing, InferFailed, TilingFailed, KeyNotCompiled,
         TilingMismatch, BadArgument, CompileFailed.
         """
         found = self.run(*inputs, soc=soc, out=out, **attributes)
@@ -133,7 +143,7 @@ class ProjectOperator:
         """As a call, but returns the whole OperatorRun. `options` go to the launch (sync, time_only, time_limit_s, ...)."""
         chip = load_soc(soc) if isinstance(soc, str) else soc
         of = self._for(chip)
-        arrays = [_arrays(of, d, v) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
+        arrays = [arrays_of(of, d, v) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
         shapes = [[TensorValue(a.shape, ge_type(a.dtype), value=a) for a in group] for group in arrays]
         problem, types, formats = self._problem(of, chip, shapes, attributes, None)
         outputs = self._outputs(of, problem, arrays, out)
@@ -147,15 +157,15 @@ class ProjectOperator:
         types.update({d.name: ge_type(g[0].dtype) for d, g in zip(of.outputs, outputs, strict=True) if g})
         tiling = self._tile(of, problem, chip)
         kernel = self._kernel(of, chip, tiling, types, formats, [*arrays, *outputs])
-        check_layout(self.project.library, of, tiling, kernel.path)
+        check_layout(self.project.library, of, tiling, self.project.operator, kernel.path)
         if tiling.need_atomic or any(t.initial is not None for t in of.outputs):
-            _fill_initial(of, outputs, types)
+            fill_initial(of, outputs, types)
         if tiling.block_dim < 1:
             raise TilingFailed(
                 f"the tiling function of {of.type} set no number of blocks", cure="call context->SetBlockDim(...)"
             )
         launch = kernel[tiling.block_dim](
-            *_arguments(of, arrays, outputs, tiling), soc=chip, tiling_key=tiling.key, **(options or {})
+            *kernel_arguments(of, arrays, outputs, tiling), soc=chip, tiling_key=tiling.key, **(options or {})
         )
         named = {d.name: (g if d.mode == DYNAMIC else g[0]) for d, g in zip(of.outputs, outputs, strict=True) if g}
         return OperatorRun(named, tiling, launch)
@@ -168,7 +178,7 @@ class ProjectOperator:
         soc: str | Soc = DEFAULT_SOC,
         formats: Sequence[str] | None = None,
         values: Mapping[str, Any] | None = None,
-        output_shapes: Sequence[Sequence[int]] | None = None,
+        output_shapes: Sequence[Any] | None = None,
         **attributes: Any,
     ) -> Tiling:
         """What the operator's own tiling function decides.
@@ -178,7 +188,7 @@ class ProjectOperator:
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         of = self._for(chip)
-        given = _described(of, self._padded(of, shapes), dtypes, formats, values or {})
+        given = described_inputs(of, self._padded(of, shapes), dtypes, formats, values or {})
         problem, types, found_formats = self._problem(of, chip, given, attributes, output_shapes)
         del types, found_formats
         return self._tile(of, problem, chip)
@@ -195,7 +205,7 @@ class ProjectOperator:
         """Shape and element type of every output, as the operator's own functions infer them. Raises InputCount, InferFailed."""
         chip = load_soc(soc) if isinstance(soc, str) else soc
         of = self._for(chip)
-        given = _described(of, self._padded(of, shapes), dtypes, None, values or {})
+        given = described_inputs(of, self._padded(of, shapes), dtypes, None, values or {})
         problem, _, _ = self._problem(of, chip, given, attributes, None)
         return [
             OutputInfo(d.name, t.shape, t.dtype)
@@ -259,10 +269,10 @@ class ProjectOperator:
         chip: Soc,
         inputs: list[list[TensorValue]],
         attributes: Mapping[str, Any],
-        output_shapes: Sequence[Sequence[int]] | None,
+        output_shapes: Sequence[Any] | None,
     ) -> tuple[Problem, dict[str, GeType], dict[str, int]]:
         """The call as host code will see it, outputs inferred; the element type and format of each tensor by name."""
-        combination = _combination(of, inputs)
+        combination = matching_combination(of, inputs)
         formats = {
             t.name: g[0].format if g and g[0].format != 2 else t.format(combination)
             for t, g in zip(of.inputs, inputs, strict=True)
@@ -280,11 +290,17 @@ class ProjectOperator:
         for tensor in (*of.inputs, *of.outputs):
             if (declared := tensor.dtype(combination)) is not None:
                 types.setdefault(tensor.name, declared)
-        blank = [[TensorValue((), types.get(d.name, _UNDEFINED), formats[d.name])] for d in of.outputs]
+        members = {d.name: len(g) for d, g in zip(of.inputs, inputs, strict=True) if d.mode == DYNAMIC}
+        blank = [
+            [TensorValue((), types.get(d.name, _UNDEFINED), formats[d.name])] * member_count(d, members)
+            for d in of.outputs
+        ]
         problem = Problem(seen, blank, self._attributes(of, attributes))
         if output_shapes is not None:
-            shapes = [tuple(s) for s in output_shapes]
-            outs = [[replace(b[0], shape=s)] for b, s in zip(blank, shapes, strict=True)]
+            outs = []
+            for d, group, given in zip(of.outputs, blank, output_shapes, strict=True):
+                shapes = given if d.mode == DYNAMIC else [given]
+                outs.append([replace(group[0], shape=tuple(s)) for s in shapes])
         else:
             outs = self._inferred(of, problem, chip)
         types |= {d.name: g[0].dtype for d, g in zip(of.outputs, outs, strict=True) if g and g[0].dtype != _UNDEFINED}
@@ -293,12 +309,16 @@ class ProjectOperator:
     def _inferred(self, of: OperatorDef, problem: Problem, chip: Soc) -> list[list[TensorValue]]:
         by_name = {d.name: g for d, g in zip(of.inputs, problem.inputs, strict=True)}
         if not (of.has_infer_shape or of.has_infer_type):
-            return [[_following(d, b[0], by_name)] for d, b in zip(of.outputs, problem.outputs, strict=True)]
-        answers = self.project.library.infer(of, problem, chip)
+            return [followed_shapes(d, g, by_name) for d, g in zip(of.outputs, problem.outputs, strict=True)]
+        answers = iter(self.project.library.infer(of, problem, chip))
         outs = []
-        for (shape, dtype), d, b in zip(answers, of.outputs, problem.outputs, strict=True):
-            known = replace(b[0], shape=shape) if of.has_infer_shape else _following(d, b[0], by_name)
-            outs.append([replace(known, dtype=dtype if of.has_infer_type and dtype != _UNDEFINED else b[0].dtype)])
+        for d, group in zip(of.outputs, problem.outputs, strict=True):
+            known = group if of.has_infer_shape else followed_shapes(d, group, by_name)
+            row = []
+            for one, blank, (shape, dtype) in zip(known, group, answers, strict=False):
+                typed = dtype if of.has_infer_type and dtype != _UNDEFINED else blank.dtype
+                row.append(replace(one, shape=shape if of.has_infer_shape else one.shape, dtype=typed))
+            outs.append(row)
         return outs
 
     def _outputs(
@@ -311,14 +331,14 @@ class ProjectOperator:
                     f"{of.type} has {len(of.outputs)} outputs, `out` holds {len(given)}",
                     cure="give one array for each output",
                 )
-            return [[np.ascontiguousarray(a)] if not isinstance(a, np.ndarray) else [a] for a in given]
+            return [list(a) if d.mode == DYNAMIC else [a] for d, a in zip(of.outputs, given, strict=True)]
         by_name = {d.name: g for d, g in zip(of.inputs, arrays, strict=True)}
         outs = []
         for d, group in zip(of.outputs, problem.outputs, strict=True):
             if by_name.get(d.name):
                 outs.append(by_name[d.name])  # the kernel updates this input in place
                 continue
-            outs.append([_rubbish(of, d, t) for t in group])
+            outs.append([fresh_output(of, d, t) for t in group])
         return outs
 
     def _tile(self, of: OperatorDef, problem: Problem, chip: Soc) -> Tiling:
@@ -428,7 +448,7 @@ def load_project(path: str | Path, operator: str = "") -> ProjectOperator:
 def repository_of(folder: Path) -> Path:
     """The checkout that an operator's folder belongs to: the nearest folder above with build.sh and common/, else the folder itself."""
     for above in folder.parents:
-        if (above / "common").is_dir() and ((above / "build.sh").is_file() or (above / "CMakeLists.txt").is_file()):
+        if (above / "common").is_dir() and (above / "build.sh").is_file():
             return above
     return folder
 
@@ -437,119 +457,3 @@ def _attached(array: Array, call: OperatorRun) -> Output:
     out = array.view(Output)
     out.call = call
     return out
-
-
-def _arrays(of: OperatorDef, tensor: TensorDef, value: Any) -> list[Array]:
-    """The arrays given for one input, contiguous and writable; copies, so that what the caller has stays as it is."""
-    if value is None:
-        return []
-    values = value if isinstance(value, list | tuple) and tensor.mode == DYNAMIC else [value]
-    out = []
-    for each in values:
-        array = np.array(each, order="C", copy=True).view(np.ndarray)
-        try:
-            ge_type(array.dtype)
-        except BadArgument as error:
-            raise BadArgument(f"input {tensor.name} of {of.type}: {error.message}", cure=error.cure) from None
-        out.append(array)
-    return out
-
-
-def _described(
-    of: OperatorDef, shapes: list[Any], dtypes: Any, formats: Sequence[str] | None, values: Mapping[str, Any]
-) -> list[list[TensorValue]]:
-    unknown = set(values) - {t.name for t in of.inputs}
-    if unknown:
-        raise BadArgument(
-            f"{of.type} has no input {', '.join(sorted(unknown))}",
-            cure="its inputs are " + ", ".join(t.name for t in of.inputs),
-        )
-    each = [dtypes] * len(shapes) if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else list(dtypes)
-    each += [each[-1]] * (len(shapes) - len(each))
-    out: list[list[TensorValue]] = []
-    for i, (tensor, shape) in enumerate(zip(of.inputs, shapes, strict=True)):
-        if shape is None:
-            out.append([])
-            continue
-        kind = ge_type(each[i])
-        number = format_number(formats[i]) if formats is not None and i < len(formats) else 2
-        members = shape if tensor.mode == DYNAMIC and len(shape) and not np.isscalar(shape[0]) else [shape]
-        value = np.ascontiguousarray(values[tensor.name], kind.numpy) if tensor.name in values else None
-        out.append([TensorValue(tuple(int(n) for n in s), kind, number, value) for s in members])
-    return out
-
-
-def _combination(of: OperatorDef, inputs: list[list[TensorValue]]) -> int:
-    """The first declared combination of element types that the given inputs have. Raises BadArgument listing the combinations."""
-    pairs = [(d, g[0]) for d, g in zip(of.inputs, inputs, strict=True) if g and d.dtypes]
-    count = max([1, *(len(d.dtypes) for d in (*of.inputs, *of.outputs) if not d.free_types)])
-    fits = [k for k in range(count) if all(_has(d, t, k) for d, t in pairs)]
-    if not fits:
-        rows = dict.fromkeys(", ".join(f"{d.name} {d.dtype(k)}" for d, _ in pairs) for k in range(count))
-        raise BadArgument(
-            f"{of.type} does not take {', '.join(f'{d.name} {t.dtype}' for d, t in pairs)}",
-            cure="its definition lists: " + "; ".join(list(rows)[:8]) + (" ..." if len(rows) > 8 else ""),
-        )
-    return next((k for k in fits if all(d.format(k) == t.format for d, t in pairs)), fits[0])
-
-
-def _has(tensor: TensorDef, value: TensorValue, combination: int) -> bool:
-    return value.dtype in tensor.dtypes if tensor.free_types else tensor.dtype(combination) == value.dtype
-
-
-def _following(tensor: TensorDef, blank: TensorValue, inputs: Mapping[str, Sequence[TensorValue]]) -> TensorValue:
-    """An output whose shape the definition ties to an input (Follow). Unknown shapes stay empty and are complained of when needed."""
-    source = inputs.get(tensor.follows) or inputs.get(tensor.name)
-    if not source:
-        return replace(blank, shape=(-1,))
-    return replace(blank, shape=source[0].shape, dtype=source[0].dtype if tensor.follow in (0, 1) else blank.dtype)
-
-
-def _rubbish(of: OperatorDef, tensor: TensorDef, value: TensorValue) -> Array:
-    if any(n < 0 for n in value.shape):
-        raise InferFailed(
-            f"the shape of output {tensor.name} of {of.type} is not known: {list(value.shape)}",
-            cure="register a function with SetInferShape, or pass out=[...] with the output arrays",
-        )
-    if value.dtype.numpy is None:
-        raise BadArgument(
-            f"output {tensor.name} of {of.type} is {value.dtype}, which NumPy cannot hold",
-            cure="choose another element type",
-        )
-    # As on the chip, fresh memory holds anything; what the kernel leaves out is then visible.
-    return np.frombuffer(
-        bytearray(b"\xa5" * max(1, int(np.prod(value.shape, dtype=np.int64)) * value.dtype.numpy.itemsize)),
-        value.dtype.numpy,
-    )[: int(np.prod(value.shape, dtype=np.int64))].reshape(value.shape)
-
-
-def _fill_initial(of: OperatorDef, outputs: list[list[Array]], types: Mapping[str, GeType]) -> None:
-    for tensor, group in zip(of.outputs, outputs, strict=True):
-        if tensor.initial is None:
-            continue
-        k = tensor.dtypes.index(types[tensor.name]) if types[tensor.name] in tensor.dtypes else 0
-        for array in group:
-            array[...] = tensor.initial[min(k, len(tensor.initial) - 1)]
-
-
-def _arguments(of: OperatorDef, inputs: list[list[Array]], outputs: list[list[Array]], tiling: Tiling) -> list[Any]:
-    """The kernel's GM arguments: tensors (a list as its descriptor and then its members), workspace, tiling data."""
-    out: list[Any] = []
-    for tensor, group in zip((*of.inputs, *of.outputs), [*inputs, *outputs], strict=True):
-        if tensor.mode == DYNAMIC:
-            out += [_list_descriptor(group), *group]
-        else:
-            out.append(group[0] if group else None)
-    size = tiling.workspace_bytes
-    out.append(np.full(size, 0xA5, np.uint8) if size else None)
-    out.append(np.frombuffer(bytearray(tiling.data), np.uint8) if tiling.data else None)
-    return out
-
-
-def _list_descriptor(arrays: Sequence[Array]) -> Array:
-    """A tensor list as kernels read it: where the pointers begin, each member's rank and shape, then the pointers."""
-    words: list[int] = [0]
-    for array in arrays:
-        words += [array.ndim, *array.shape]
-    words[0] = 8 * len(words)
-    return np.array([*words, *(a.ctypes.data for a in arrays)], np.uint64)

@@ -194,7 +194,7 @@ def _template_arguments(
                 cure="compute the key with GET_TPL_TILING_KEY from values that ASCENDC_TPL_ARGS_DECL lists",
             )
         values[parameter.name] = value
-    if allowed and not any(_allows(chosen, values) for chosen in allowed):
+    if allowed and not any(_allows(chosen, values, text) for chosen in allowed):
         given = ", ".join(f"{n} = {v}" for n, v in values.items())
         raise KeyNotCompiled(
             f"tiling key {key} of {of.type} stands for {given}, which no ASCENDC_TPL_ARGS_SEL of {source.name} allows",
@@ -222,13 +222,20 @@ def _value_of(parameter: Choice, number: int) -> str | None:
     return str(number)
 
 
-def _allows(chosen: Sequence[Choice], values: Mapping[str, str]) -> bool:
+def _allows(chosen: Sequence[Choice], values: Mapping[str, str], text: str) -> bool:
+    """Whether a selection lists the values, each by its name or number; a value that cannot be evaluated counts as listed."""
     for choice in chosen:
         given = values.get(choice.name)
-        if given is None or not choice.values or any("ASCENDC_TPL_" in v for v in choice.values):
+        if (
+            given is None
+            or not choice.values
+            or given in choice.values
+            or any("ASCENDC_TPL_" in v for v in choice.values)
+        ):
             continue
-        words = {{"true": "1", "false": "0"}.get(v, v) for v in choice.values}
-        if given not in words and not any(not re.fullmatch(r"\d+|C_\w+", v) for v in words):
+        numbers = [_integer({"true": "1", "false": "0"}.get(v, v), text) for v in choice.values]
+        wanted = _integer(given, text)
+        if given.startswith("C_") or (wanted is not None and None not in numbers and wanted not in numbers):
             return False
     return True
 

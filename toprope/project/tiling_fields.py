@@ -30,7 +30,7 @@ def decode(library: HostLibrary, of: OperatorDef, found: Tiling, operator: Opera
     return _values(struct, found.data, known, 0) if struct is not None and struct.bytes <= len(found.data) else {}
 
 
-def check_layout(library: HostLibrary, of: OperatorDef, found: Tiling, kernel: Path) -> None:
+def check_layout(library: HostLibrary, of: OperatorDef, found: Tiling, operator: Operator, kernel: Path) -> None:
     """Raise TilingMismatch if the kernel reads tiling data in another layout than the host wrote, as far as both can be read."""
     read = tiling.structs(kernel)
     texts = list(local_files(kernel))
@@ -39,10 +39,8 @@ def check_layout(library: HostLibrary, of: OperatorDef, found: Tiling, kernel: P
     if not theirs or not found.data:
         return
     place = {s.name: _place(texts, s.name) or kernel.name for s in theirs}
-    host = _host_struct(library, of, found, read)
-    host_place = next(
-        (c.place for c in library.tilings if host is not None and c.name == host.name), host.name if host else "op_host"
-    )
+    host = _host_struct(library, of, found, _known(library, operator))
+    host_place = _host_place(library, operator, host.name) if host is not None else ""
     fits = any(_rounded(s.bytes) <= len(found.data) or s.bytes <= len(found.data) for s in theirs)
     if fits and (host is None or any(_same(host, s) for s in theirs) or not any(s.name == host.name for s in theirs)):
         return
@@ -57,9 +55,20 @@ def check_layout(library: HostLibrary, of: OperatorDef, found: Tiling, kernel: P
     )
 
 
+def _host_place(library: HostLibrary, operator: Operator, name: str) -> str:
+    for each in library.tilings:
+        if each.name == name:
+            return each.place
+    sources = sorted((operator.folder / "op_host").rglob("*.cpp"))
+    return next((p for s in sources if (p := _place(list(local_files(s)), name))), "op_host")
+
+
 def _known(library: HostLibrary, operator: Operator) -> dict[str, Struct]:
     found: dict[str, Struct] = {}
-    sources = [*sorted((operator.folder / "op_host").glob("*.cpp")), *sorted(operator.kernel_folder.glob("*tiling*.h"))]
+    sources = [
+        *sorted((operator.folder / "op_host").rglob("*.cpp")),
+        *sorted(operator.kernel_folder.glob("*tiling*.h")),
+    ]
     for file in sources:
         for name, struct in tiling.structs(file).items():
             found.setdefault(name, struct)

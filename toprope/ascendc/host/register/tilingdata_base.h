@@ -126,7 +126,9 @@ public:                                                       \
                                                               \
 private:                                                      \
     int toprope_place_##field_name = (this->add_nested(#struct_type, #field_name, &field_name), 0);
-#define END_TILING_DATA_DEF }
+#define END_TILING_DATA_DEF \
+    }                       \
+    ;
 #define REGISTER_TILING_DATA_CLASS(op_type, class_name)     \
     static const int toprope_tiling_##op_type##class_name = \
         ::optiling::register_tiling(#op_type, [] { return std::make_shared<class_name>(); });

@@ -1,6 +1,7 @@
 // Everything that computes tilings of the library's own functions.
 #pragma once
 
+#include "../graph/operator.h"
 #include "../register/vendor_tilings.h"
 #include "matmul_tiling.h"
 #include "platform/platform_ascendc.h"
