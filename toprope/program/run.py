@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import faulthandler
 import hashlib
 import json
 import os
@@ -21,16 +22,18 @@ import numpy as np
 
 from toprope import runtime
 from toprope.build import INCLUDE, cache_dir, shared_library
-from toprope.errors import BadInput
+from toprope.errors import BadInput, CompileFailed
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import SYSTEM_WORKSPACE_BYTES, Kernel, Run, load
 from toprope.program import aclnn, source
+from toprope.project.host import chip_numbers
 from toprope.project.loaded import ProjectOperator
 from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry
 from toprope.trace import CoreRow
 
 NAMED_KERNEL = re.compile(r"\bkernel = &?(.*?)[\];]*$")
+_OTHERS = "block of "  # how a device block is called that no argument of the launch points to
 DEBUG_LINES = ("-g1", "-fpermissive", "-fno-omit-frame-pointer")
 
 
@@ -119,9 +122,30 @@ def build(
     operators = aclnn.projects_for(aclnn.wanted([program.text, *program.headers]), projects, host)
     generated = _launch_headers([k.entry for k in others.values()]) + aclnn.header_folder(operators)
     folders = (*generated, *include, *_beside(program.folders))
-    flags = tuple(defines)
-    library = _compiled(program, folders, soc, "aiv" if soc.split else "coupled", flags)
-    return Built(program, folders, soc, library, others, operators)
+    flags, core_type = tuple(defines), "aiv" if soc.split else "coupled"
+    while True:
+        try:
+            library = _compiled(program, folders, soc, core_type, flags)
+        except CompileFailed as error:
+            added = _folder_of_missing(error, program.folders)
+            if added is None or added in folders:
+                raise
+            folders = (*folders, added)
+            continue
+        return Built(program, folders, soc, library, others, operators)
+
+
+def _folder_of_missing(error: CompileFailed, around: Sequence[Path]) -> Path | None:
+    """The include folder that a missing header asks for, if the header lies in one of the folders above the sources."""
+    missing = re.search(r"(\S+\.h\w*): No such file", error.message)
+    if not missing:
+        return None
+    wanted = Path(missing[1])
+    for folder in around:
+        for above in list(folder.parents)[:3]:
+            for found in sorted(above.glob(f"*/{wanted}")) + sorted(above.glob(f"*/*/{wanted}")):
+                return found.parents[len(wanted.parts) - 1]
+    return None
 
 
 def _is_kernel_only(file: Path) -> bool:
@@ -149,13 +173,20 @@ def _launch_headers(found: Sequence[Entry]) -> list[Path]:
     return [folder]
 
 
+_ASKS_FOR_CHIP = re.compile(r"#\s*include[^\n]*(platform_ascendc|tiling_api|platform_info)")
+_CHIP = """#include "host/state.h"
+extern "C" __attribute__((used)) void toprope_program_set_chip(const toprope::host::Chip* chip) { toprope::host::chip = *chip; }
+"""
+
+
 def _compiled(
     program: source.Program, folders: Sequence[Path], soc: Soc, core_type: str, defines: Sequence[str] = ()
 ) -> Path:
+    chip = _CHIP if any(_ASKS_FOR_CHIP.search(t) for t in (program.text, *program.headers)) else ""
     return shared_library(
-        '#include "acl/launch.h"\n' + program.text,
+        f'#include "acl/launch.h"\n{chip}{program.text}',
         include=(*folders, INCLUDE / "host"),
-        defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *defines),
+        defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", "TOPROPE_HOST_PROGRAM=1", *defines),
         extra=DEBUG_LINES,
         link=(runtime.library_path(),),
     )
@@ -204,12 +235,15 @@ def run_program(
 def _child(built: Built, argv: list[str], report: int, time_limit_s: float) -> None:
     """Everything that happens in the child; does not return."""
     code = 3
+    faulthandler.disable()  # a crash is reported by the parent
     try:
         os.environ["TOPROPE_PROGRAM_SOC"] = "Ascend" + built.soc.name.removeprefix("ascend").upper()
         library = runtime.load_kernel_library(built.library)
         launcher = _Launcher(built, library, report, time_limit_s)
         hook = _HOOK(launcher)
-        library.toprope_program_set(hook, report)
+        library.toprope_program_set(hook, report, c.c_int64(built.soc.aic), c.c_int64(built.soc.aiv))
+        if hasattr(library, "toprope_program_set_chip"):
+            library.toprope_program_set_chip(c.byref(chip_numbers(built.soc)))
         calls = aclnn.HOOK(aclnn.Calls(built.operators, built.soc, partial(_say, report)))
         if built.operators:
             library.toprope_program_set_aclnn(calls)
@@ -279,10 +313,7 @@ class _Launcher:
         _note_use(run, memory)
         call.us = float(run.timeline.microseconds)
         # Every device block is GM to the launch; that it leaves others' blocks alone is no news.
-        unused = "argument-never-used"
-        findings = [
-            asdict(f) | {"data": {}} for f in run.findings if f.code != unused or any(n in f.message for n in names)
-        ]
+        findings = [asdict(f) | {"data": {}} for f in run.findings if f"the argument {_OTHERS}" not in f.message]
         row = LaunchRow(shown, call.blocks, call.us, (call.file or b"").decode(), call.line)
         _say(self.report, {"launch": asdict(row), "findings": findings})
 
@@ -328,7 +359,7 @@ def _arguments(call: _Launch, memory: Sequence[_Memory], names: Sequence[str]) -
             called |= {m.at: names[i] for m in memory if m.at <= value < m.at + m.bytes and m.at not in called}
     out = []
     for m in memory:
-        name = called.get(m.at) or f"block of {Path((m.file or b'').decode()).name}:{m.line}"
+        name = called.get(m.at) or f"{_OTHERS}{Path((m.file or b'').decode()).name}:{m.line}"
         array = np.ctypeslib.as_array(c.cast(m.at, c.POINTER(c.c_uint8)), (m.bytes,))
         out.append(runtime.GmArgument(name, array))
     return out

@@ -248,7 +248,7 @@ class HostLibrary:
     def _begin(self, of: OperatorDef, problem: Problem, soc: Soc) -> int:
         lib = self._lib
         lib.toprope_host_clear_log()
-        lib.toprope_host_set_chip(c.byref(_chip(soc)))
+        lib.toprope_host_set_chip(c.byref(chip_numbers(soc)))
         counts = [(c.c_uint32 * max(1, len(group)))(*map(len, group)) for group in (problem.inputs, problem.outputs)]
         call = lib.toprope_host_begin(
             of.type.encode(),
@@ -302,7 +302,8 @@ def _pass_attribute(lib: c.CDLL, call: int, attribute: AttributeDef, value: Any)
         raise BadArgument(f"attribute {attribute.name} is a {kind} and got {value!r}", cure=str(error)) from None
 
 
-def _chip(soc: Soc) -> _Chip:
+def chip_numbers(soc: Soc) -> c.Structure:
+    """The chip as host code sees it (ascendc/host/state.h, Chip)."""
     name = "Ascend" + soc.name.removeprefix("ascend").upper()
     cores = max(1, soc.aic)
     return _Chip(

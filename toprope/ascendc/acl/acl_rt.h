@@ -14,6 +14,9 @@ enum aclrtMemcpyKind {
 enum aclrtRunMode { ACL_DEVICE = 0, ACL_HOST };
 enum aclrtEventRecordedStatus { ACL_EVENT_RECORDED_STATUS_NOT_READY = 0, ACL_EVENT_RECORDED_STATUS_COMPLETE = 1 };
 enum aclrtEventStatus { ACL_EVENT_STATUS_COMPLETE = 0, ACL_EVENT_STATUS_NOT_READY = 1 };
+enum aclrtDevAttr {
+    ACL_DEV_ATTR_AICPU_CORE_NUM = 1, ACL_DEV_ATTR_AICORE_CORE_NUM = 101, ACL_DEV_ATTR_CUBE_CORE_NUM = 102, ACL_DEV_ATTR_VECTOR_CORE_NUM = 201
+};
 enum aclrtMemAttr { ACL_DDR_MEM = 0, ACL_HBM_MEM };
 
 namespace toprope::acl {
@@ -180,6 +183,11 @@ inline aclError aclrtGetDevice(int32_t* id) {
 }
 inline aclError aclrtGetDeviceCount(uint32_t* count) {
     *count = 1;
+    return ACL_SUCCESS;
+}
+inline aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
+    const toprope::acl::State& s = toprope::acl::state();
+    *value = attribute == ACL_DEV_ATTR_VECTOR_CORE_NUM ? s.vector_cores : attribute == ACL_DEV_ATTR_AICPU_CORE_NUM ? 0 : s.cube_cores;
     return ACL_SUCCESS;
 }
 inline aclError aclrtGetRunMode(aclrtRunMode* mode) {

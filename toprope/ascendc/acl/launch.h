@@ -124,9 +124,10 @@ Entry<kernel> configured(const char* file, int line, uint64_t blocks, const void
 #define ACLRT_LAUNCH_KERNEL(name) toprope_at(__FILE__, __LINE__, aclrtlaunch_##name)
 
 extern "C" {
-__attribute__((used)) inline void toprope_program_set(toprope::program::Hook hook, int report_fd) {
+__attribute__((used)) inline void toprope_program_set(toprope::program::Hook hook, int report_fd, int64_t cube_cores, int64_t vector_cores) {
     toprope::program::hook() = hook;
-    toprope::acl::state().report_fd = report_fd;
+    toprope::acl::State& s = toprope::acl::state();
+    s.report_fd = report_fd, s.cube_cores = cube_cores, s.vector_cores = vector_cores;
 }
 __attribute__((used)) inline void* toprope_program_kernel(const char* name) {
     const auto found = toprope::program::kernels().find(name);

@@ -65,6 +65,7 @@ struct State {
     uint8_t* arena = nullptr;
     uint64_t used = 0;
     int open = 0, device = -1, report_fd = 2;
+    int64_t cube_cores = 0, vector_cores = 0;
     bool initialised = false;
     uint64_t handles = 0;
 };

@@ -175,6 +175,7 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 
 // ---- numbers of dtypes and formats, for #if ------------------------------------------------------------------------------
 
+#ifndef TOPROPE_HOST_PROGRAM  // there, ge::DT_FLOAT and the like are names of host code in the same file
 #define DT_FLOAT 0
 #define DT_FLOAT16 1
 #define DT_INT8 2
@@ -259,6 +260,7 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define C_FORMAT_NDC1HWC0 FORMAT_NDC1HWC0
 #define C_FORMAT_FRACTAL_Z_3D FORMAT_FRACTAL_Z_3D
 #define C_FORMAT_NCL FORMAT_NCL
+#endif
 
 // ---- small types ---------------------------------------------------------------------------------------------------------
 
