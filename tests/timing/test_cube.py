@@ -73,3 +73,16 @@ def test_the_store_with_the_unit_flag_ends_after_the_product_and_starts_before_i
     last_of_first_tile = 384 // 64 - 1
     assert stores[0][0] < products[1][last_of_first_tile] <= stores[1][0]
     assert products[1][last_of_first_tile + 1] >= stores[1][0], "the next tile cannot overtake the store"
+
+
+@pytest.mark.parametrize("k", [384, 128])
+def test_the_validation_kernel_multiplies_with_b_transposed(k: int) -> None:
+    file = Path(experiment.HERE) / "kernels" / "matmul.cpp"
+    defines = {**TILING, "L1_BUFFERS": 2, "UNIT_FLAG": 1, "TRANS_B": 1}
+    kernel = toprope.load(file, defines=tuple(f"{name}={value}" for name, value in defines.items())).matmul
+    random = np.random.default_rng(2)
+    a, b = random.standard_normal((256, k)).astype(np.float16), random.standard_normal((600, k)).astype(np.float16)
+    c = np.zeros((256, 600), np.float16)
+    run = kernel[4](a, b, c, 256, 600, k)
+    assert np.abs(c - a.astype(np.float32) @ b.astype(np.float32).T).max() < 0.1
+    assert not [f for f in run.findings if f.severity == "error"]

@@ -1,8 +1,8 @@
-// C = A x B, fp16 matrices in row-major order, B as N x K when TRANS_B, fp32 sums, fp16 result. Every core computes SINGLE_M x SINGLE_N of C in tiles of
-// BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1 or 2),
-// L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags.
-// A last tile of a block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than
-// CORES_M it goes on in rounds.
+// C = A x B, fp16 matrices in row-major order, B as N x K when TRANS_B, fp32 sums, fp16 result. Every core computes SINGLE_M x SINGLE_N of
+// C in tiles of BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1
+// or 2), L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags. A last tile of a
+// block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than CORES_M it goes on
+// in rounds.
 #include "kernel_operator.h"
 
 #ifndef TRANS_B
@@ -136,15 +136,24 @@ private:
         l0_ ^= 1;
     }
     __aicore__ inline void LoadRight(const LocalTensor<half>& b, uint32_t step) {
+        if (TRANS_B) {  // fractals lie in the order the cube wants; a narrow tile leaves gaps between its columns of fractals
+            const LocalTensor<half> from = PacketB(use_b_)[step % STEP_KB * BASE_K * BASE_N];
+            const uint32_t pieces = width_ == BASE_N ? 1 : BASE_K / 16;
+            LoadData2DParams right;
+            right.repeatTimes = Whole(width_) / 16 * (BASE_K / 16 / pieces);
+            right.srcStride = 1;
+            for (uint32_t i = 0; i < pieces; ++i) LoadData(b[i * Whole(width_) * 16], from[i * BASE_N * 16], right);
+            return;
+        }
         LoadData3DParamsV2<half> right;
         right.l1H = 1;
-        right.l1W = TRANS_B ? BASE_N : STEP_KB * BASE_K;
-        right.channelSize = TRANS_B ? BASE_K : Whole(width_);
-        right.kExtension = TRANS_B ? BASE_K : Whole(width_);
-        right.mExtension = TRANS_B ? Whole(width_) : BASE_K;
-        right.mStartPt = TRANS_B ? 0 : step % STEP_KB * BASE_K;
-        right.enTranspose = !TRANS_B;
-        LoadData(b, PacketB(use_b_)[TRANS_B ? step % STEP_KB * BASE_K * BASE_N : 0], right);
+        right.l1W = STEP_KB * BASE_K;
+        right.channelSize = Whole(width_);
+        right.kExtension = Whole(width_);
+        right.mExtension = BASE_K;
+        right.mStartPt = step % STEP_KB * BASE_K;
+        right.enTranspose = true;
+        LoadData(b, PacketB(use_b_), right);
     }
     __aicore__ inline void Store(uint32_t row, uint32_t column) {
         if (!UNIT_FLAG) {

@@ -1,5 +1,6 @@
-// C = A x B with the Matmul object, fp16 in and out, row-major matrices. CONFIG is its template (CFG_NORM or CFG_MDL); the tiling comes at run
-// time, or with CONSTANT from SINGLE_*, BASE_*, STEP_KA and STEP_KB. Core i computes block i of the result, counted down the rows first.
+// C = A x B with the Matmul object, fp16 in and out, row-major matrices. CONFIG is its template (CFG_NORM or CFG_MDL); the tiling comes at
+// run time, or with CONSTANT from SINGLE_*, BASE_*, STEP_KA and STEP_KB. Core i computes block i of the result, counted down the rows
+// first.
 #define ASCENDC_CUBE_ONLY
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
