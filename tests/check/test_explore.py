@@ -61,6 +61,13 @@ def test_the_numbers_are_those_of_the_other_order() -> None:
     assert all("z[0] is 20.0 instead of 2.0 (256 of 1024 elements differ)" in o for o in outcomes)
 
 
+def test_a_later_pair_is_tried_when_the_first_changes_nothing() -> None:
+    case = next(c for c in CASES if c.name == "no_way_back")
+    x = np.repeat(np.array([1, 1, 5, 7], np.float32), 256)  # the first two tiles are equal
+    run = compiled(case)[case.name][1](x, np.zeros_like(x), 4, explore=True)
+    assert all("z[256] is 10.0 instead of 2.0" in f.outcome for f in run.findings) and len(run.findings) == 2
+
+
 ROUNDING = """#include "kernel_operator.h"
 using namespace AscendC;
 extern "C" __global__ __aicore__ void adds_up(GM_ADDR x, GM_ADDR sum) {

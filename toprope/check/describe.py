@@ -136,6 +136,8 @@ class Describer:
 
     def _with_hazard(self, finding: Finding, cause: Cause) -> Finding:
         finding.data["hazard"] = cause.hazard
+        if cause.later:
+            finding.data["later"] = [list(pair) for pair in cause.later]
         return finding
 
     def _uninitialised(self, cause: Cause) -> Finding:

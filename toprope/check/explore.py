@@ -21,7 +21,7 @@ def explore(trace: Trace, findings: Sequence[Finding], outputs: Mapping[str, Arr
 
     `outputs` are the arrays of the run that gave `trace` and `findings`. Each race costs one run more, or two if it is about
     reading too late. The delayed instruction waits for no longer than the other one takes, so every schedule is one that the
-    kernel's own flags and barriers allow.
+    kernel's own flags and barriers allow. Where the first pair of instructions changes no output, a few later ones are tried.
     """
     told = [replace(f, outcome=_outcome(trace, f, outputs, again)) if _about_order(f) else f for f in findings]
     if len(trace.cores) > 1 and not trace.signal and not any(f.severity == "error" for f in findings):
@@ -39,25 +39,39 @@ def _about_order(finding: Finding) -> bool:
 
 
 def _outcome(trace: Trace, finding: Finding, outputs: Mapping[str, Array], again: Again) -> str:
-    late, early = int(finding.data["earlier"]), int(finding.data["instr"])
+    """What the first pair does, or the first of the later ones that shows more than it."""
+    pairs = [(finding.data["earlier"], finding.data["instr"]), *finding.data.get("later", ())]
+    first = ""
+    for late, early in pairs:
+        what, shown = _swapped(trace, int(late), int(early), finding.data.get("hazard") == "WAR", outputs, again)
+        first = first or what
+        if shown:
+            return what
+    return first
+
+
+def _swapped(
+    trace: Trace, late: int, early: int, reads: bool, outputs: Mapping[str, Array], again: Again
+) -> tuple[str, bool]:
+    """What becomes of the outputs when `late` takes effect after `early`, and whether anything does."""
     words = Describer(trace)
     one, two = (f"{words.op(i)} (line {words.place(i).line}, {words.pipe(i)})" for i in (late, early))
     what = f"with {one} later than {two}"
     delay = Delay(trace, late, early, "write")
-    if finding.data.get("hazard") == "WAR":
+    if reads:
         observed = Delay(trace, late, early, "observe")
         again(observed, False)
         delay = replace(observed, kind="read")
     other, arrays = again(delay, False)
     if other.signal:
-        return f"{what}, the kernel crashes"
+        return f"{what}, the kernel crashes", True
     if difference := _difference(outputs, arrays):
-        return f"{what}, {difference}"
+        return f"{what}, {difference}", True
     if new := {r.code for r in other.reports} - {r.code for r in trace.reports}:
-        return f"{what}, the run ends with {', '.join(sorted(new))}"
+        return f"{what}, the run ends with {', '.join(sorted(new))}", True
     if not delay.happened:
-        return f"{what}, every byte is what it was: with this data the two orders give the same"
-    return f"{what}, the bytes that they share change, but they reach no output"
+        return f"{what}, every byte is what it was: with this data the two orders give the same", False
+    return f"{what}, the bytes that they share change, but they reach no output", False
 
 
 def _difference(outputs: Mapping[str, Array], others: Mapping[str, Array]) -> str:

@@ -88,6 +88,8 @@ enum Code : uint32_t {
     kFlagOnePipe
 };
 
+inline constexpr uint32_t kLater = 7;
+
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.
 struct Cause {
     uint32_t code, hazard;  // hazard: 0 read after write, 1 write after read, 2 write after write
@@ -96,7 +98,9 @@ struct Cause {
     uint64_t begin, end;  // bytes
     uint64_t count, detail;
     uint32_t space, padding;
-    uint64_t cores[4];  // which of the first 256 cores showed it
+    uint64_t cores[4];          // which of the first 256 cores showed it
+    uint64_t later[kLater][2];  // further pairs (a, b) of the same kind, in order of discovery
+    uint32_t later_count, padding2;
 };
 
 }  // namespace toprope_check

@@ -67,13 +67,17 @@ class _Cause(c.Structure):
         ("space", c.c_uint32),
         ("padding", c.c_uint32),
         ("cores", c.c_uint64 * 4),
+        ("later", (c.c_uint64 * 2) * 7),
+        ("later_count", c.c_uint32),
+        ("padding2", c.c_uint32),
     ]
 
 
 @dataclass(frozen=True)
 class Cause:
     """One thing the replay found. `instr_a` is the earlier instruction, `instr_b` the one that shows the mistake (rows of
-    `Trace.instrs`); `begin:end` are bytes of `space`; `cores` lists the first cores that showed it."""
+    `Trace.instrs`); `begin:end` are bytes of `space`; `cores` lists the first cores that showed it, `later` a few further
+    pairs of instructions."""
 
     code: str
     hazard: str
@@ -87,6 +91,7 @@ class Cause:
     count: int
     detail: int
     cores: tuple[int, ...]
+    later: tuple[tuple[int, int], ...] = ()
 
 
 @cache
@@ -152,5 +157,5 @@ def _cause(raw: Any) -> Cause:
     cores = tuple(64 * word + bit for word in range(4) for bit in range(64) if raw.cores[word] >> bit & 1)
     return Cause(
         CODES[raw.code], HAZARDS[raw.hazard], raw.core_a, raw.core_b, raw.instr_a, raw.instr_b, SPACES[raw.space], raw.begin, raw.end,
-        raw.count, raw.detail, cores,
+        raw.count, raw.detail, cores, tuple((raw.later[i][0], raw.later[i][1]) for i in range(raw.later_count)),
     )  # fmt: skip

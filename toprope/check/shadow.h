@@ -101,6 +101,13 @@ private:
             std::copy(stored.cores, stored.cores + 4, cause.cores);
             stored = cause;
         }
+        if (!fresh && cause.hazard == stored.hazard && stored.later_count < kLater) {
+            const uint64_t last = stored.later_count != 0 ? stored.later[stored.later_count - 1][1] : stored.instr_b;
+            uint64_t* pair = stored.later[stored.later_count];
+            pair[0] = cause.instr_a;
+            pair[1] = cause.instr_b;
+            stored.later_count += cause.instr_b != last;
+        }
         ++stored.count;
         if (cause.core_b < 256) stored.cores[cause.core_b / 64] |= 1ull << (cause.core_b % 64);
         return stored;
