@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 class Published:
     """A published measurement: time and busy time per pipe, in microseconds, and how to repeat it here.
 
-    `span` says what was timed: the "task", the "slowest core" or the "mean core".
+    `closed`: the kernel is not public, the tiling is ours. `span` says what was timed: the "task", the "slowest core" or the "mean core".
     """
 
     series: str
@@ -35,6 +35,7 @@ class Published:
     setup: Mapping[str, Any]
     calibrates: str = ""
     span: str = "task"
+    closed: bool = False
     slow: bool = False
     part: int = 1
     note: str = ""
@@ -72,6 +73,7 @@ def published() -> list[Published]:
             "chip": series["chip"],
             "kernel": series["kernel"],
             "source": series["source"],
+            "closed": series.get("closed", False),
         }
         rows += [Published(**shared, note=series.get("note", ""), **row) for row in series["row"]]
     return rows
@@ -178,10 +180,17 @@ def _bias(row: Published) -> Run:
     return kernel[8](x, np.zeros(row.setup["tile"], np.float16), y, count, soc=row.chip, time_only=True)
 
 
+def _sigmoid(row: Published) -> Run:
+    kernel = load(HERE / "kernels" / "sigmoid.cpp", defines=_defines(row.setup, "element", "tile")).sigmoid
+    x = np.zeros(row.setup["count"], {"half": np.float16, "float": np.float32}[row.setup["element"]])
+    return kernel[48](x, np.zeros_like(x), x.size, soc=row.chip, time_only=True)
+
+
 _KERNELS: dict[str, Callable[[Published], Run]] = {
     "add": _add,
     "data_copy": _data_copy,
     "matmul": _matmul,
     "matmul_object": _matmul_object,
     "bias": _bias,
+    "sigmoid": _sigmoid,
 }

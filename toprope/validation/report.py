@@ -72,9 +72,10 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _split(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[Outcome]]:
-    """Rows whose total time was used to fit nothing, and the others."""
-    calibration = [o for o in outcomes if o.row.calibrates and "only" not in o.row.calibrates]
-    return [o for o in outcomes if o not in calibration], calibration
+    """Rows with public tiling whose total time was used to fit nothing, and those that were used."""
+    public = [o for o in outcomes if not o.row.closed]
+    calibration = [o for o in public if o.row.calibrates and "only" not in o.row.calibrates]
+    return [o for o in public if o not in calibration], calibration
 
 
 def markdown(outcomes: Sequence[Outcome], *, complete: bool) -> str:
@@ -93,7 +94,12 @@ def markdown(outcomes: Sequence[Outcome], *, complete: bool) -> str:
         "|---|---|---|---|---|---|---|",
         *(
             _summary_row(name, rows)
-            for name, rows in (("tests", tests), ("used to fit", calibration), ("all", list(outcomes)))
+            for name, rows in (
+                ("tests", tests),
+                ("used to fit", calibration),
+                ("both", tests + calibration),
+                ("kernel not public, tiling ours", [o for o in outcomes if o.row.closed]),
+            )
             if rows
         ),
         "",
