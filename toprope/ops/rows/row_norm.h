@@ -73,28 +73,43 @@ public:
     __aicore__ inline void Run(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR y, GM_ADDR mean, GM_ADDR rstd,
                                const RowNormTilingData& tiling) {
         const uint32_t rows = tiling.rows;
-        columns = tiling.columns;
-        epsilon = tiling.epsilon;
-        width = tiles.Padded(columns);
-        tiles.Open(pipe, x, y, static_cast<uint64_t>(rows) * columns, tiling.tileRows * width, tiling.buffers, 0.0f);
-        values.Open(pipe, tiling.tileRows, width);
-        weights.Open(pipe, gamma, beta, columns, many && width < LANES ? width * BLOCK : width);
-        sideRows = (tiling.tileRows + BLOCK - 1) / BLOCK * BLOCK;
-        pipe.InitBuffer(sideQueue, 2, (centred ? 2 : 1) * sideRows * sizeof(float));
-        if constexpr (centred) meanGm.SetGlobalBuffer((__gm__ float*)mean, rows);
-        rstdGm.SetGlobalBuffer((__gm__ float*)rstd, rows);
         const uint32_t share = (rows + AscendC::GetBlockNum() - 1) / AscendC::GetBlockNum(), begin = share * AscendC::GetBlockIdx();
         const uint32_t end = begin + share < rows ? begin + share : rows;
         if (begin >= end) return;
+        Open(x, gamma, beta, y, rows, mean, rstd, tiling);
+        Rows(begin, end, begin);
+    }
+
+    // x has tiling.rows rows and y yRows; without rstd, neither mean nor rstd is stored.
+    __aicore__ inline void Open(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR y, uint64_t yRows, GM_ADDR mean, GM_ADDR rstd,
+                                const RowNormTilingData& tiling) {
+        columns = tiling.columns;
+        epsilon = tiling.epsilon;
+        tileRows = tiling.tileRows;
+        width = tiles.Padded(columns);
+        const uint64_t most = yRows > tiling.rows ? yRows : tiling.rows;
+        tiles.Open(pipe, x, y, most * columns, tileRows * width, tiling.buffers, 0.0f);
+        values.Open(pipe, tileRows, width);
+        weights.Open(pipe, gamma, beta, columns, many && width < LANES ? width * BLOCK : width);
+        sideRows = (tileRows + BLOCK - 1) / BLOCK * BLOCK;
+        sides = rstd != nullptr;
+        if (sides) {
+            pipe.InitBuffer(sideQueue, 2, (centred ? 2 : 1) * sideRows * sizeof(float));
+            if constexpr (centred) meanGm.SetGlobalBuffer((__gm__ float*)mean, tiling.rows);
+            rstdGm.SetGlobalBuffer((__gm__ float*)rstd, tiling.rows);
+        }
         weights.Load(tiles, 0, columns);
         if (many && width < LANES) weights.Repeat(width);
-        for (uint32_t row = begin; row < end; row += tiling.tileRows) {
-            const uint32_t count = end - row < tiling.tileRows ? end - row : tiling.tileRows;
-            const uint64_t offset = static_cast<uint64_t>(row) * columns;
-            tiles.Load(offset, count, columns);
+    }
+
+    // Rows [begin, end) of x into the rows of y that begin at yRow.
+    __aicore__ inline void Rows(uint32_t begin, uint32_t end, uint64_t yRow) {
+        for (uint32_t row = begin; row < end; row += tileRows) {
+            const uint32_t count = end - row < tileRows ? end - row : tileRows;
+            tiles.Load(static_cast<uint64_t>(row) * columns, count, columns);
             Compute(count);
-            tiles.Store(offset, count, columns);
-            StoreSides(row, count);
+            tiles.Store((yRow + row - begin) * columns, count, columns);
+            if (sides) StoreSides(row, count);
         }
     }
 
@@ -102,10 +117,11 @@ private:
     __aicore__ inline void Compute(uint32_t count) {
         AscendC::LocalTensor<T> x = tiles.inQueue.template DeQue<T>(), y = tiles.outQueue.template AllocTensor<T>();
         const Floats from = tiles.AsFloat(x, count * width), to = tiles.Result(y);
-        Floats side = sideQueue.template AllocTensor<float>();
+        Floats side = to;
+        if (sides) side = sideQueue.template AllocTensor<float>();
         for (uint32_t row = 0; row < count; row += values.Step())
             Group(to[row * width], from[row * width], side[row], values.Rows(count - row));
-        sideQueue.EnQue(side);
+        if (sides) sideQueue.EnQue(side);
         tiles.inQueue.FreeTensor(x);
         tiles.Finish(y, count * width);
     }
@@ -119,7 +135,7 @@ private:
             // divided, not multiplied by an inexact 1 / columns: a row of one value has exactly that mean
             AscendC::Duplicate(values.AsBlocks(), static_cast<float>(columns), rows);
             AscendC::Div(numbers, numbers, values.AsBlocks(), rows);
-            AscendC::Adds(side, numbers, 0.0f, rows);
+            if (sides) AscendC::Adds(side, numbers, 0.0f, rows);
             values.Spread(count);
             values.template ApplyRows<true>(to, from, count);
             ClearPadding(to, count);
@@ -133,7 +149,7 @@ private:
         AscendC::Adds(numbers, numbers, epsilon, rows);
         AscendC::Sqrt(numbers, numbers, rows);
         values.Invert(count);
-        AscendC::Adds(side[centred ? sideRows : 0], numbers, 0.0f, rows);
+        if (sides) AscendC::Adds(side[centred ? sideRows : 0], numbers, 0.0f, rows);
         values.Spread(count);
         values.template ApplyRows<false>(to, centred ? to : from, count);
         Weigh(to, count);
@@ -212,8 +228,9 @@ private:
     NormWeights<T, centred> weights;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> sideQueue;
     AscendC::GlobalTensor<float> meanGm, rstdGm;
-    uint32_t columns = 0, width = 0, sideRows = 0;
+    uint32_t columns = 0, width = 0, tileRows = 0, sideRows = 0;
     float epsilon = 0;
+    bool sides = false;
 };
 
 // Core c works on part c % parts of rows c / parts, c / parts + teams, ... Mean and squares are kept eight times each, as blocks.

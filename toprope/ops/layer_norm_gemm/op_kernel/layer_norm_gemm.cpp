@@ -1,0 +1,80 @@
+// c = layer_norm(x) x w in one launch: the vector cores normalise x into a workspace in GM, turn by turn; the cube cores multiply the rows
+// of the turns that are there. A turn is a run of rows, shared by all vector cores: they wait for each other (flag ALL) and then each pair
+// tells its cube core (flag READY). The tiles of c are shared by all cube cores in the order of bands of a turn, as in matmul, so that each
+// core reads only some columns of w. Nothing is handed back: the workspace holds all rows, and L2 keeps what was just written.
+// `layer_norm_gemm_naive` does one after the other: a single turn, row by row, and products with one buffer everywhere.
+#include "../../matmul/op_kernel/cube_tiles.h"
+#include "../../rows/row_norm.h"
+#include "kernel_operator.h"
+#include "layer_norm_gemm_tiling_data.h"
+
+using namespace AscendC;
+
+constexpr uint16_t READY = 0, ALL = 1;
+constexpr uint32_t EVERYBODY = 0, PAIR = 2;  // who takes part in a flag: all cores of a type; a cube core and its vector cores
+
+__aicore__ inline void HandOver() {
+    CrossCoreWaitFlag(ALL);
+    CrossCoreSetFlag<PAIR, PIPE_MTE2>(READY);  // not behind the stores of the next turn
+}
+
+template <bool many>
+__aicore__ inline void Normalise(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR workspace, const LayerNormGemmTilingData& tiling) {
+    const RowNormTilingData rows{tiling.m, tiling.k, tiling.epsilon, tiling.tileRows, tiling.buffers, 1, tiling.k, tiling.k};
+    NormWholeRows<half, true, many> norm;
+    norm.Open(x, gamma, beta, workspace, tiling.m, nullptr, nullptr, rows);
+    const uint32_t cores = GetBlockNum() * 2, share = (tiling.turnRows + cores - 1) / cores;
+    for (uint32_t row = 0; row < tiling.m; row += tiling.turnRows) {
+        const uint32_t last = Least(row + tiling.turnRows, tiling.m), begin = Least(row + GetBlockIdx() * share, last);
+        norm.Rows(begin, Least(begin + share, last), begin);
+        CrossCoreSetFlag<EVERYBODY, PIPE_MTE3>(ALL);
+        if (row > 0) HandOver();  // the turn before: nobody stands still for this one
+    }
+    HandOver();
+}
+
+template <uint32_t buffers, uint32_t steps, bool unitFlag>
+__aicore__ inline void Multiply(GM_ADDR w, GM_ADDR c, GM_ADDR workspace, const LayerNormGemmTilingData& tiling) {
+    CubeTiles<buffers, steps, unitFlag> tiles;
+    tiles.Open(workspace, tiling.m, w, c, tiling.m, tiling.n, tiling.k);
+    const uint32_t tilesM = (tiling.m + TILE_M - 1) / TILE_M, tilesN = (tiling.n + TILE_N - 1) / TILE_N;
+    uint32_t ready = 0;  // rows that are normalised
+    for (uint32_t t = GetBlockIdx(); t < tilesM * tilesN; t += GetBlockNum()) {
+        const uint32_t band = t / (tiling.bandTiles * tilesN), place = t % (tiling.bandTiles * tilesN);
+        const uint32_t bandTiles = Least(tiling.bandTiles, tilesM - band * tiling.bandTiles);
+        const uint32_t row = (band * tiling.bandTiles + place % bandTiles) * TILE_M, height = Least(TILE_M, tiling.m - row);
+        for (; ready < row + height; ready += tiling.turnRows) CrossCoreWaitFlag(READY);
+        tiles.Tile(row, row, place / bandTiles * TILE_N, height);
+    }
+    for (; ready < tiling.m; ready += tiling.turnRows) CrossCoreWaitFlag(READY);  // every flag that is set is waited for
+    tiles.Close();
+}
+
+extern "C" __global__ __aicore__ void layer_norm_gemm(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR w, GM_ADDR c, GM_ADDR workspace,
+                                                      GM_ADDR tiling) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
+    GET_TILING_DATA(data, tiling);
+    if ASCEND_IS_AIV {
+        if (TILING_KEY_IS(1))
+            Normalise<true>(x, gamma, beta, workspace, data);
+        else
+            Normalise<false>(x, gamma, beta, workspace, data);
+    }
+    if ASCEND_IS_AIC {
+        Multiply<2, 4, true>(w, c, workspace, data);
+    }
+}
+
+extern "C" __global__ __aicore__ void layer_norm_gemm_naive(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR w, GM_ADDR c, GM_ADDR workspace,
+                                                            GM_ADDR tiling) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
+    GET_TILING_DATA(data, tiling);
+    if ASCEND_IS_AIV {
+        Normalise<false>(x, gamma, beta, workspace, data);
+    }
+    if ASCEND_IS_AIC {
+        Multiply<1, 1, false>(w, c, workspace, data);
+    }
+}
