@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from toprope.project.host import DYNAMIC, OperatorDef
 from toprope.project.loaded import ProjectOperator, load_project
 from toprope.soc import Soc
 
-_INCLUDED = re.compile(r'#\s*include\s*["<](?:aclnnop/)?(?:level2/)?aclnn_(\w+)\.h[">]')
+_INCLUDED = re.compile(r'#\s*include\s*["<](?:[^"<>]*/)?aclnn_(\w+)\.h[">]')
 ABSENT, TENSOR, LIST, INT, FLOAT, BOOL, TEXT, INTS, FLOATS, BOOLS, SCALAR = range(11)
 _ATTRIBUTE_TYPES = {
     "int": "int64_t", "float": "double", "bool": "bool", "string": "const char*", "list_int": "const aclIntArray*",
@@ -68,6 +68,11 @@ HOOK = c.CFUNCTYPE(c.c_int, c.POINTER(Call))
 def wanted(texts: Sequence[str]) -> list[str]:
     """The operators whose aclnn headers the sources include, such as add_custom."""
     return list(dict.fromkeys(name for text in texts for name in _INCLUDED.findall(text) if name != "base"))
+
+
+def with_generated(text: str, operators: Collection[str]) -> str:
+    """The text with includes of a repository's own aclnn headers (../op_api/aclnn_abs.h) turned to the generated ones."""
+    return _INCLUDED.sub(lambda m: f'#include "aclnn_{m[1]}.h"' if m[1] in operators else m[0], text)
 
 
 def projects_for(names: Sequence[str], given: Sequence[Path], around: Sequence[Path]) -> dict[str, ProjectOperator]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ def build(
         file = source.kernel_source(name, sources, program.folders)
         others[name] = load(file, include=include, defines=defines)[name]
     operators = aclnn.projects_for(aclnn.wanted([program.text, *program.headers]), projects, host)
+    program = replace(program, text=aclnn.with_generated(program.text, operators))
     generated = _launch_headers([k.entry for k in others.values()]) + aclnn.header_folder(operators)
     folders = (*generated, *include, *_beside(program.folders))
     flags, core_type = tuple(defines), "aiv" if soc.split else "coupled"
@@ -250,6 +251,9 @@ def _child(built: Built, argv: list[str], report: int, time_limit_s: float) -> N
         values = (c.c_char_p * (len(argv) + 1))(*[a.encode() for a in argv], None)
         code = library.main(len(argv), values)
         library.toprope_program_end()
+    except OSError as error:  # the library does not load: a function is declared and nowhere defined
+        missing = re.search(r"undefined symbol: (\S+)", str(error))
+        _say(report, {"broken": f"it calls {missing[1]}, which no source given defines" if missing else str(error)})
     except BaseException as error:
         _say(report, {"broken": f"{type(error).__name__}: {error}"})
     finally:
@@ -422,7 +426,10 @@ def _result(lines: Sequence[str], library: Path) -> ProgramRun:
                 place = Place(value["file"], value["line"], action="launches")
                 add(Finding("launch-refused", "error", value["refused"], (place,), codes()["launch-refused"].cure))
             else:
-                raise BadInput(f"the program could not be run: {value['broken']}")
+                raise BadInput(
+                    f"the program could not be run: {value['broken']}",
+                    cure="name the sources that belong to it: toprope run main.cpp more.cpp",
+                )
     result.findings = list(merged.values())
     return result
 
