@@ -31,7 +31,6 @@ class Cost:
     l2_unit_bytes: float = 512.0
     cold: float = 0.0
     cold_bytes_per_cycle: float = 0.0
-    serial: float = 0.0
 
     def per_work_of(self, source: str, target: str) -> float:
         """Cycles per unit of work for a source and target element type: the most exact row that exists, 0 where work costs nothing."""
@@ -182,7 +181,6 @@ def _costs(soc: Soc) -> dict[str, Cost]:
         "l2_unit_bytes",
         "cold",
         "cold_bytes_per_cycle",
-        "serial",
     }
     for group in soc.table.get("costs", {}).values():
         for name, row in group.get("rows", {}).items():

@@ -56,9 +56,7 @@ struct OpCost {
     double cold;       // added when the pipe stood idle before it (cube)
     double cold_rate;  // copies to GM: bytes per cycle of one core into lines that are not in L2
     uint32_t kind;
-    uint32_t serial;    // GM copies: 1 = begins only when the copy before it has ended
     uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
-    uint32_t pad;
 };
 
 // The numbers of a chip that the schedule itself needs.

@@ -23,9 +23,7 @@ OP_COST = np.dtype(
         ("cold", "<f8"),
         ("cold_rate", "<f8"),
         ("kind", "<u4"),
-        ("serial", "<u4"),
         ("unit_bit", "<u4"),
-        ("pad", "<u4"),
     ]
 )
 CORE = np.dtype([("block", "<u4"), ("sub", "<u4"), ("type", "<u4"), ("pad", "<u4")])

@@ -78,9 +78,7 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
             0.0 if free else issue,
             *rates,
             KINDS.index(op.kind),
-            int(cost.serial),
             UNIT_FLAG_BIT.get(op.cost, 0),
-            0,
         )
     size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
     instrs = trace.instrs

@@ -313,7 +313,7 @@ private:
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         // A pipe asks ahead, but never for more than arrives within one latency of a miss.
-        if (!pipe.under_way.empty() && (op.serial || pipe.asked >= (op.latency + chip_.miss_latency) * op.rate)) return false;
+        if (!pipe.under_way.empty() && pipe.asked >= (op.latency + chip_.miss_latency) * op.rate) return false;
         if (pipe.asked_at > start) {
             start = pipe.asked_at;
             stall = kPipeBusy;
