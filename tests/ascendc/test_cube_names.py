@@ -10,6 +10,7 @@ import pytest
 
 from tests.ascendc.harness import kernels
 from tests.ascendc.test_cube_rest import left, right
+from toprope.errors import CompileFailed
 
 ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(["NotifyEvent", "WaitEvent"], np.copy)
 
@@ -149,3 +150,25 @@ def test_events_between_cube_and_vector_core() -> None:
     c = np.zeros((16, 16), np.float32)
     clean(kernels(EVENTS, "cube_events").events[1](a, right(b, 16), c, np.zeros(512 + 1024, np.uint8)))
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "call,words",
+    [
+        ("Conv2D(c, a, a, 1);", "deprecated, and not on A2"),
+        ("Gemm(c, a, a, 16, 16, 16);", "deprecated, and not on A2"),
+        ("LoadImageToLocal(a, 1);", "the image unit is not supported"),
+        ("LoadData(a, a, LoadData3DParamsV1<half>());", "use LoadData3DParamsV2"),
+    ],
+)
+def test_old_forms_are_refused_with_a_reason(call: str, words: str) -> None:
+    text = f"""
+extern "C" __global__ __aicore__ void refused(GM_ADDR x) {{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    LocalTensor<half> a(TPosition::A1, 0, 256);
+    LocalTensor<float> c(TPosition::CO1, 0, 256);
+    {call}
+}}
+"""
+    with pytest.raises(CompileFailed, match=words):
+        kernels(text, "cube_refused").refused[1](np.zeros(16, np.float16))

@@ -332,6 +332,12 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     LoadData<T, kFromRegisters>(dst, src, full, site);
 }
 
+template <typename T>
+void LoadData(const LocalTensor<T>&, const LocalTensor<T>&, const LoadData3DParamsV1<T>&) {
+    static_assert(sizeof(T) == 0,
+                  "LoadData with LoadData3DParamsV1: A2 and A3 do not have it, and other chips' is not supported; use LoadData3DParamsV2");
+}
+
 //: LoadDataWithTranspose | load and transpose squares of fractals from L1 into L0A or L0B | half bfloat16_t float int32_t uint32_t int8_t uint8_t int4b_t | A2 A3 | LoadDataWithTranspose
 template <typename T>
 void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2dTransposeParams& p,

@@ -71,6 +71,18 @@ struct LoadData3DParamsV2 {
     }
 };
 
+// The first form of the 3D load; its fields are here so that code which names them compiles.
+template <typename T>
+struct LoadData3DParamsV1 {
+    uint8_t padList[4] = {};
+    uint16_t l1H = 0, l1W = 0, c1Index = 0;
+    uint8_t fetchFilterW = 0, fetchFilterH = 0;
+    int16_t leftTopW = 0, leftTopH = 0;
+    uint8_t strideW = 0, strideH = 0, filterW = 0, filterH = 0, dilationFilterW = 0, dilationFilterH = 0, jumpStride = 0, repeatMode = 0,
+            repeatTime = 0, cSize = 0;
+    T padValue{};
+};
+
 struct LoadData3DParamsV2Pro {
     uint16_t channelSize = 0;
     bool enTranspose = false, enSmallK = false, filterSizeW = false, filterSizeH = false, fMatrixCtrl = false;
