@@ -12,7 +12,7 @@ from toprope.finding import codes
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "errors"
-_REPORTED = re.compile(r'\b(?:report|warn)\("([a-z0-9-]+)"')
+_REPORTED = re.compile(r'\b(?:report|warn|finding)\)?\("([a-z0-9-]+)"')
 
 
 def reported() -> dict[str, str]:
