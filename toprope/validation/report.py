@@ -130,7 +130,8 @@ def _not_recreated() -> list[str]:
 
 def _summary_row(name: str, outcomes: Sequence[Outcome]) -> str:
     s = summary(outcomes)
-    return f"| {name} | {s.rows} | {s.mean_error:.1%} | {s.median_error:.1%} | {s.correlation:.3f} | {s.median_pipe_error:.1%} | {s.assumed_share:.1%} |"
+    pipes = "–" if np.isnan(s.median_pipe_error) else f"{s.median_pipe_error:.1%}"
+    return f"| {name} | {s.rows} | {s.mean_error:.1%} | {s.median_error:.1%} | {s.correlation:.3f} | {pipes} | {s.assumed_share:.1%} |"
 
 
 def _series(name: str, outcomes: Sequence[Outcome]) -> list[str]:
