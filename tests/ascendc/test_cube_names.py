@@ -12,7 +12,7 @@ from tests.ascendc.harness import kernels
 from tests.ascendc.test_cube_rest import left, right
 from toprope.errors import CompileFailed
 
-ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(["NotifyEvent", "WaitEvent"], np.copy)
+ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(["NotifyEvent", "WaitEvent", "GroupBarrier"], np.copy)
 
 TEXT = """
 #define PASS(event) SetFlag<HardEvent::event>(0); WaitFlag<HardEvent::event>(0)
@@ -109,6 +109,38 @@ extern "C" __global__ __aicore__ void events(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM
 }
 """
 
+# The first two cores hand a block each to the other two, again and again; a second barrier gives the places back.
+GROUPS = """
+#define PASS(event) SetFlag<HardEvent::event>(0); WaitFlag<HardEvent::event>(0)
+extern "C" __global__ __aicore__ void groups(GM_ADDR x, GM_ADDR y, GM_ADDR through, GM_ADDR sync, int32_t rounds, int32_t barred) {
+    GlobalTensor<float> xg, yg, tg;
+    xg.SetGlobalBuffer((__gm__ float*)x);
+    yg.SetGlobalBuffer((__gm__ float*)y);
+    tg.SetGlobalBuffer((__gm__ float*)through);
+    GroupBarrier<PipeMode::MTE3_MODE> there(sync, 2, 2), back(sync + there.GetWorkspaceLen(), 2, 2);
+    LocalTensor<float> block(TPosition::VECIN, 0, 64);
+    const uint32_t me = GetBlockIdx(), pair = me % 2;
+    for (int32_t round = 0; round < rounds; ++round) {
+        const uint32_t at = (round * 2 + pair) * 64;
+        if (me < 2) {
+            if (round > 0) back.Wait(pair);
+            DataCopy(block, xg[at], 64);
+            PASS(MTE2_MTE3);
+            DataCopy(tg[pair * 64], block, 64);
+            there.Arrive(pair);
+            PASS(MTE3_MTE2);
+        } else {
+            if (barred) there.Wait(pair);
+            DataCopy(block, tg[pair * 64], 64);
+            PASS(MTE2_MTE3);
+            DataCopy(yg[at], block, 64);
+            back.Arrive(pair);
+            PASS(MTE3_MTE2);
+        }
+    }
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def names() -> Any:
@@ -150,6 +182,18 @@ def test_events_between_cube_and_vector_core() -> None:
     c = np.zeros((16, 16), np.float32)
     clean(kernels(EVENTS, "cube_events").events[1](a, right(b, 16), c, np.zeros(512 + 1024, np.uint8)))
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+@pytest.mark.parametrize("barred", [True, False])
+def test_group_barrier(barred: bool) -> None:
+    x = np.random.default_rng(2).standard_normal((3, 2, 64)).astype(np.float32)
+    y, through, sync = np.zeros_like(x), np.zeros((2, 64), np.float32), np.zeros(2048, np.uint8)
+    run = kernels(GROUPS, "cube_groups").groups[4](x, y, through, sync, 3, int(barred))
+    if barred:
+        clean(run)
+        assert np.array_equal(y, x)
+    else:
+        assert any(f.code.startswith("race") for f in run.findings), run.findings
 
 
 @pytest.mark.parametrize(

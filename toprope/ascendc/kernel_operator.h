@@ -16,6 +16,7 @@
 #include "api/fixpipe.h"
 #include "api/fixpipe_bursts.h"
 #include "api/global_fill.h"
+#include "api/group_barrier.h"
 #include "api/kernel_macros.h"
 #include "api/load_data.h"
 #include "api/mmad.h"
