@@ -6,6 +6,7 @@ from pathlib import Path
 
 KEYS = """
 #pragma once
+#include "graph/c_types.h"
 #include "ascendc/host_api/tiling/template_argument.h"
 #define MODE_SUM 0
 #define MODE_SCALED 3

@@ -247,6 +247,23 @@ def test_every_project_error_has_a_page() -> None:
 
 
 @pytest.mark.slow
+def test_functions_that_a_family_of_operators_shares(tmp_path: Path) -> None:
+    (tmp_path / "common").mkdir()
+    (tmp_path / "build.sh").touch()
+    root = an_add_project.build(tmp_path / "math" / "add_custom")
+    call = "this->SetInferShape(ge::InferShape).SetInferDataType(ge::InferDataType);"
+    edited(root, "op_host/add_custom.cpp", call, "")
+    family = tmp_path / "math" / "add_family" / "op_host"
+    family.mkdir(parents=True)
+    (family / "add_family_infershape.cpp").write_text(
+        '#include "register/op_impl_registry.h"\n#include "op_common/op_host/infershape_elewise_util.h"\n'
+        "IMPL_OP_INFERSHAPE(AddCustom).InferShape(Ops::Base::InferShape4Elewise).InferOutDataTypeSameWithFirstInput();\n"
+    )
+    x = np.ones(64, np.float32)
+    assert toprope.load_project(root)(x, x).tolist() == [2.0] * 64
+
+
+@pytest.mark.slow
 def test_a_survey_counts_what_compiles_and_tiles(tmp_path: Path) -> None:
     an_add_project.build(tmp_path / "math" / "add_custom")
     broken = an_add_project.build(tmp_path / "math" / "broken_add", plain=True)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,22 @@ def host_sources(folder: Path) -> list[Path]:
         inside = file.relative_to(host)
         if not _NOT_HOST & set(inside.parts) and not _OTHER_GENERATION.search(inside.as_posix()):
             found.append(file)
+    return found
+
+
+def shared_sources(checkout: Checkout, operator: Operator, own: Sequence[Path]) -> list[Path]:
+    """Sources beside the operator's folder that register functions for its types, as families of operators share them."""
+    if checkout.root == operator.folder:
+        return []
+    texts = [checkout.text(f) for f in own]
+    types = {name for text in texts for name in re.findall(r"\bOP_ADD\s*\(\s*(\w+)", text)}
+    registers = re.compile(rf"\bIMPL_OP\w*\s*\(\s*(?:{'|'.join(sorted(types))})\s*\)")
+    found = []
+    for file in sorted(operator.folder.parent.glob("*/op_host/*.cpp")) if types else []:
+        if operator.folder not in file.parents and not _OTHER_GENERATION.search(file.name):
+            text = file.read_text(errors="replace")
+            if "IMPL_OP" in text and registers.search(checkout.text(file)):
+                found.append(file)
     return found
 
 

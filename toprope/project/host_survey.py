@@ -67,7 +67,8 @@ def try_operator(folder: Path, chip: str, label: str) -> HostRow:
     problems: Counter[str] = Counter()
     for shapes, types, values, attributes in _attempts(found, chip):
         try:
-            found.tiling(shapes=shapes, dtypes=types, values=values, soc=chip, **attributes)
+            outputs = None if found.definition.has_infer_shape else _like_inputs(found, shapes)
+            found.tiling(shapes=shapes, dtypes=types, values=values, output_shapes=outputs, soc=chip, **attributes)
         except TopropeError as error:
             problems[f"{error.code}: {_first_lines(error.message)}"] += 1
         except Exception as error:  # a survey goes on whatever one operator does
@@ -100,6 +101,15 @@ def _attempts(
                         if s is not None and t.mode != DYNAMIC and (t.value_depends or i in needs)
                     }
                     yield shapes, types, values, _attributes(of, filler)
+
+
+def _like_inputs(found: ProjectOperator, shapes: list[Any]) -> list[Any] | None:
+    """Outputs of the first input's shape, for operators whose inference is elsewhere; None where outputs follow an input."""
+    of = found.definition
+    if not shapes or all(t.follows for t in of.outputs):
+        return None
+    first = shapes[0][0] if of.inputs[0].mode == DYNAMIC else shapes[0]
+    return [[first, first] if t.mode == DYNAMIC else first for t in of.outputs]
 
 
 def _shape_of(tensor: TensorDef, shape: tuple[int, ...], with_optional: bool) -> Any:

@@ -28,7 +28,7 @@ from toprope.project.definition import builds_for
 from toprope.project.errors import AttributeMissing, InputCount, MissingHostSource, TilingFailed
 from toprope.project.ge_types import GE_TYPES, GeType, ge_type
 from toprope.project.host import DYNAMIC, OPTIONAL, HostLibrary, OperatorDef, Problem, TensorValue, Tiling
-from toprope.project.host_build import host_library, host_sources
+from toprope.project.host_build import host_library, host_sources, shared_sources
 from toprope.project.operators import Operator
 from toprope.project.project_kernel import ProjectKernel, kernel_source, project_kernel
 from toprope.project.tiling_fields import check_layout, decode
@@ -407,6 +407,7 @@ class LoadedProject:
                 f"{self.operator.folder} has no host source: op_host/ holds no .cpp for this generation of chips",
                 cure="add op_host/<operator>.cpp with the definition, shape inference and tiling",
             )
+        sources += shared_sources(self.checkout, self.operator, sources)
         return HostLibrary(host_library(self.checkout, self.operator, sources))
 
     @cached_property

@@ -12,6 +12,7 @@ from toprope.build import shared_library
 from toprope.errors import BadKernel
 from toprope.kernel import Kernel
 from toprope.project.checkout import Checkout
+from toprope.project.definition import builds_for
 from toprope.project.errors import KeyNotCompiled, MissingHostSource
 from toprope.project.ge_types import GE_TYPES, GeType, format_name
 from toprope.project.host import OperatorDef, TilingClass
@@ -52,11 +53,12 @@ def snake(name: str) -> str:
 
 def kernel_source(operator: Operator, of: OperatorDef, soc: Soc) -> Path:
     """The kernel source of an operator type. Raises MissingHostSource when op_kernel has none."""
-    named = next((f for family, f in of.kernel_files.items() if soc.name.startswith(family)), "")
+    named = next((f for family, f in of.kernel_files.items() if builds_for(family, soc.name)), "")
+    candidates = operator.kernels(soc.name)  # those of this generation of chips
     for stem in (named, snake(of.type), of.type.lower()):
-        if stem and (found := sorted(operator.kernel_folder.rglob(f"{stem}.cpp"))):
+        direct = operator.kernel_folder / f"{stem}.cpp"
+        if stem and (found := [f for f in (direct, *candidates) if f.stem == stem and f.is_file()]):
             return found[0]
-    candidates = operator.kernels(soc.name)
     if len(candidates) == 1:
         return candidates[0]
     raise MissingHostSource(
