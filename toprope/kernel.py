@@ -145,6 +145,7 @@ class Launcher:
         sync: str = "auto",
         capture_limit_bytes: int = 0,
         explore: bool = False,
+        block_order: Sequence[int] = (),
     ) -> Run:
         """Run all blocks on the software NPU.
 
@@ -152,7 +153,8 @@ class Launcher:
         numbers fill scalar arguments, bytes or a mapping fill tiling structs. `sync` is "auto" (the vendor's compiler inserts
         barriers inside the vector pipe, its default) or "manual". `capture_limit_bytes` above 0 keeps what every instruction wrote,
         up to that size, in `Run.trace.values`. `explore` repeats the run for every race that it finds, in the order that the race
-        allows, and tells in `Finding.outcome` what becomes of the outputs. Raises BadArgument, BadKernel, CompileFailed.
+        allows, and tells in `Finding.outcome` what becomes of the outputs. `block_order` says which block the
+        software machine runs first, next, ...: results must not depend on it. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
@@ -178,6 +180,7 @@ class Launcher:
             time_limit_s=time_limit_s,
             system_workspace=_system_workspace(mixed),
             capture_limit_bytes=capture_limit_bytes,
+            core_order=_core_order(cores, block_order, self.blocks),
         )
         again = self._again(launch, arguments, chip) if explore else None
         begin = time.perf_counter()
@@ -201,7 +204,7 @@ class Launcher:
                 system_workspace=_system_workspace(launch.mixed),
                 capture_limit_bytes=0,
                 delay=delay,
-                last_core_first=last_core_first,
+                core_order=tuple(reversed(range(len(launch.cores)))) if last_core_first else (),
             )
             return runtime.run(other, chip), {row.name: row.array for row in bound.gm}
 
@@ -266,6 +269,16 @@ def _cores(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list
     aic, aiv = TASK_TYPES[task]
     cores = [CoreRow(b, s, kind) for b in range(blocks) for kind, n in (("aic", aic), ("aiv", aiv)) for s in range(n)]
     return cores, max(1, aiv), bool(aic and aiv)
+
+
+def _core_order(cores: Sequence[CoreRow], block_order: Sequence[int], blocks: int) -> tuple[int, ...]:
+    """The numbers of all cores, those of the first block of `block_order` first. Raises BadArgument."""
+    if len(block_order) == 0:
+        return ()
+    if sorted(block_order) != list(range(blocks)):
+        raise BadArgument(f"block_order {list(block_order)} of {blocks} blocks", cure="name every block once")
+    place = {block: at for at, block in enumerate(block_order)}
+    return tuple(sorted(range(len(cores)), key=lambda i: place[cores[i].block]))
 
 
 class _Bound:

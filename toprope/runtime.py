@@ -63,7 +63,7 @@ class _Launch(c.Structure):
         ("system_workspace_bytes", c.c_uint64),
         ("capture_limit_bytes", c.c_uint64),
         ("delay", c.c_void_p),
-        ("last_core_first", c.c_uint32),
+        ("core_order", c.POINTER(c.c_uint32)),
     ]
 
 
@@ -182,7 +182,7 @@ class Launch:
     system_workspace: np.ndarray[Any, Any] | None = None
     capture_limit_bytes: int = 0
     delay: Delay | None = None
-    last_core_first: bool = False
+    core_order: Sequence[int] = ()  # which core runs first, next, ...; empty: as numbered
 
 
 # Which memories a core type has; the others have size 0 there.
@@ -243,7 +243,8 @@ def run(launch: Launch, soc: Soc) -> Trace:
     native.capture_limit_bytes = launch.capture_limit_bytes
     delay = launch.delay.native() if launch.delay else None
     native.delay = c.addressof(delay) if delay else None
-    native.last_core_first = launch.last_core_first
+    if launch.core_order:
+        native.core_order = (c.c_uint32 * len(launch.cores))(*launch.core_order)
     signal = lib.toprope_run(c.byref(native))
     if launch.delay and delay:
         launch.delay.happened = bool(delay.happened)

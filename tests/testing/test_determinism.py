@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+import toprope
+from toprope.errors import BadArgument
 from toprope.testing.determinism import batch_consistent, order_independent, repeatable
 
 
@@ -45,3 +50,56 @@ def test_batch_consistency():
     assert rows.passed and len(rows.runs) == 3
     mixing = batch_consistent(lambda a, s: [a - a.mean()], [x, scale], batched=[0])
     assert not mixing.passed and "pieces" in str(mixing)
+
+
+ORDER_KERNEL = """
+#include "kernel_operator.h"
+using namespace AscendC;
+// Adds a quarter of x to y[0..63] atomically (`sum`), or writes it doubled to its own place.
+extern "C" __global__ __aicore__ void add_up(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> in;
+    TQue<TPosition::VECOUT, 1> out;
+    pipe.InitBuffer(in, 1, 256);
+    pipe.InitBuffer(out, 1, 256);
+    GlobalTensor<float> from, sum, own;
+    from.SetGlobalBuffer((__gm__ float*)x + GetBlockIdx() * 64, 64);
+    sum.SetGlobalBuffer((__gm__ float*)y, 64);
+    own.SetGlobalBuffer((__gm__ float*)z + GetBlockIdx() * 64, 64);
+    LocalTensor<float> a = in.AllocTensor<float>();
+    DataCopy(a, from, 64);
+    in.EnQue(a);
+    a = in.DeQue<float>();
+    LocalTensor<float> b = out.AllocTensor<float>();
+    Muls(b, a, 2.0f, 64);
+    out.EnQue(b);
+    in.FreeTensor(a);
+    b = out.DeQue<float>();
+    DataCopy(own, b, 64);
+    SetAtomicAdd<float>();
+    DataCopy(sum, b, 64);
+    SetAtomicNone();
+    out.FreeTensor(b);
+}
+"""
+
+
+def test_a_kernels_blocks_run_in_the_order_that_is_asked_for(tmp_path: Path):
+    file = tmp_path / "add_up.cpp"
+    file.write_text(ORDER_KERNEL)
+    kernel = toprope.load(file)["add_up"]
+    parts = np.repeat(np.array([1e8, 1.0, -1e8, 1.0], np.float32), 64)
+
+    def run(which):
+        def outputs(order):
+            y, z = np.zeros(64, np.float32), np.zeros(256, np.float32)
+            kernel[4](parts, y, z, block_order=order)
+            return [{"y": y, "z": z}[which]]
+
+        return outputs
+
+    assert run("y")([0, 2, 1, 3])[0][0] == 4 and run("y")([0, 1, 2, 3])[0][0] == 2
+    assert not order_independent(run("y"), 4).passed
+    assert order_independent(run("z"), 4).passed
+    with pytest.raises(BadArgument, match="every block once"):
+        run("z")([0, 1, 2, 2])

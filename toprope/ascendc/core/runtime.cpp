@@ -173,12 +173,12 @@ void resume(Core* core) {
     if (f->done) arena.take_back(core);
 }
 
-// Runs every core as far as it goes, in order, until all are done or none can go on.
-void run_all(bool last_first) {
+// Runs every core as far as it goes, in `order`, until all are done or none can go on.
+void run_all(const uint32_t* order) {
     for (bool progress = true; progress;) {
         progress = false;
         for (uint32_t n = 0; n < cores_used; ++n) {
-            const uint32_t i = last_first ? cores_used - 1 - n : n;
+            const uint32_t i = order != nullptr ? order[n] : n;
             Fiber* f = cores[i].fiber;
             if (f->done || (f->waiting && !f->ready(f->argument))) continue;
             resume(&cores[i]);
@@ -316,7 +316,7 @@ struct TopropeLaunch {
     uint64_t system_workspace_bytes;
     uint64_t capture_limit_bytes;  // 0: no values are kept
     TopropeDelay* delay;           // nullptr: every instruction takes effect in program order
-    uint32_t last_core_first;      // the cores start in the opposite order
+    const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
 };
 
 void toprope_release() {
@@ -382,7 +382,7 @@ int toprope_run(const TopropeLaunch* launch) {
         Alternate handlers;
         if (launch->time_limit_s > 0) set_alarm(launch->time_limit_s);
         if (sigsetjmp(crash_exit, 1) == 0) {
-            run_all(launch->last_core_first != 0);
+            run_all(launch->core_order);
         } else {
             inside_kernel = 0;
             if (crash_signal == SIGALRM)
