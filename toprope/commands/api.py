@@ -53,14 +53,14 @@ def main(argv: list[str]) -> int:
 
 def _coverage(listing: Path, as_json: bool) -> int:
     have, missing = api.coverage(listing)
-    reasons = api.not_yet()
+    reasons = {name: api.reason_missing(name) for name in missing}
     if as_json:
-        print(
-            json.dumps({"implemented": have, "missing": {n: reasons.get(n.lstrip("."), "") for n in missing}}, indent=1)
-        )
+        print(json.dumps({"implemented": have, "missing": reasons}, indent=1))
         return 0
-    print(f"{len(have)} of {len(have) + len(missing)} names of {listing.name} are declared")
-    for name in missing:
-        reason = reasons.get(name.lstrip("."), "")
-        print(f"  missing: {name}" + (f" ({reason})" if reason else ""))
+    elsewhere = [name for name, why in reasons.items() if "950" in why or "themselves" in why]
+    here = len(have) + len(missing) - len(elsewhere)
+    print(f"{len(have)} of {here} names of {listing.name} that this generation has are declared")
+    print(f"{len(elsewhere)} more belong to other chips or to the kernels themselves")
+    for name, why in reasons.items():
+        print(f"  {'not here' if name in elsewhere else 'missing'}: {name}" + (f" ({why})" if why else ""))
     return 0

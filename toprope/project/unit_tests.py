@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import numpy as np
 from toprope import runtime
 from toprope.build import FLAGS, INCLUDE, LINK_FLAGS, compiler
 from toprope.check import check
+from toprope.kernel import SYSTEM_WORKSPACE_BYTES
 from toprope.project.checkout import Checkout
 from toprope.project.compile import Problem, first_problem, precompiled, unit_of
 from toprope.project.operators import Operator
@@ -57,7 +59,15 @@ class _Call(c.Structure):
         ("argument_count", c.c_uint64),
         ("tiling_key", c.c_uint64),
         ("mode", c.c_int),
+        ("kernel", c.c_void_p),
+        ("is_function", c.c_int),
     ]
+
+
+class _Symbol(c.Structure):
+    """What dladdr tells of an address."""
+
+    _fields_ = [("file", c.c_char_p), ("base", c.c_void_p), ("name", c.c_char_p), ("address", c.c_void_p)]
 
 
 _HOOK = c.CFUNCTYPE(None, c.POINTER(_Call))
@@ -96,7 +106,7 @@ def _run_source(
     here = _working_folder(checkout.root, scratch)
     modes = set(_MODE.findall(source.read_text(errors="replace")))
     mode = MODES.index(modes.pop()) if len(modes) == 1 else 0
-    listed = _in_child(lambda: _names(built), here, TEST_LIMIT_S)
+    listed = _in_child(lambda: _names(next(iter(built.values()))), here, TEST_LIMIT_S)
     if not isinstance(listed, list):
         return [TestResult(source.stem, "crashed", "while loading the test")]
     out = []
@@ -111,50 +121,59 @@ def _run_source(
     return out
 
 
+@dataclass
+class _Sources:
+    """What has to be compiled for one test source; folders are added while headers are missing."""
+
+    folder: Path
+    files: tuple[str, ...]
+    include: list[Path]
+    defines: tuple[str, ...]
+
+
 def _build(
     checkout: Checkout, operator: Operator, kernel: Path, source: Path, soc: Soc, scratch: Path
-) -> Path | Problem:
+) -> dict[str, Path] | Problem:
+    """The test as shared libraries by core type: one for kernels of vector cores, two for those that use the cube as well."""
     unit = unit_of(checkout, operator, kernel, soc)
     own = [h for h in sorted(source.parent.glob("*.h")) if "tiling" in h.name.lower()]
     header = "".join(f'#include "{h}"\n' for h in own) or unit.text.split(f'#include "{kernel}"')[0]
-    text = checkout.text(source)
-    includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", text))
-    units = {"test.cpp": f'{header}#include "{source}"\n'}
+    includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", checkout.text(source)))
+    texts = {"test.cpp": f'{header}#include "{source}"\n'}
     if not includes_kernel:
-        units["kernel.cpp"] = f'{header}#include "{kernel}"\n'
-    defines = [*unit.defines, *_cmake_defines(source.parent)]
-    include = [INCLUDE / "host", source.parent, *unit.include]
-    flags = [*(f for f in FLAGS if f not in ("-O2", "-shared")), "-O1", "-fpermissive", "-fno-gnu-unique"]
-    flags += [
-        f"-D__NPU_ARCH__={soc.npu_arch}",
-        "-DTOPROPE_AIV=1" if soc.split else "-DTOPROPE_COUPLED=1",
-        f"-I{INCLUDE}",
-    ]
-    ahead = precompiled(soc.npu_arch, "aiv" if soc.split else "coupled", tuple(flags))
+        # The host's headers, which such tests may include, have enumerators of the names that kernels have as macros.
+        texts["test.cpp"] = _numbers_undefined() + texts["test.cpp"]
+        texts["kernel.cpp"] = f'{header}#include "{kernel}"\n'
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    for name, content in units.items():
+    for name, content in texts.items():
         (folder / name).write_text(content)
-    out = folder / "tests.so"
+    include = [INCLUDE / "host", source.parent, *unit.include]
+    sources = _Sources(folder, tuple(texts), include, (*unit.defines, *_cmake_defines(source.parent)))
+    built: dict[str, Path] = {}
+    for core_type in (
+        ("aiv", "aic") if soc.split and "aic" in unit.core_types else ("aiv",) if soc.split else ("coupled",)
+    ):
+        done = _compile(checkout, operator, sources, soc, core_type)
+        if isinstance(done, Problem):
+            return done
+        built[core_type] = done
+    return built
+
+
+def _compile(checkout: Checkout, operator: Operator, sources: _Sources, soc: Soc, core_type: str) -> Path | Problem:
+    flags = [*(f for f in FLAGS if f not in ("-O2", "-shared")), "-O1", "-fpermissive", "-fno-gnu-unique"]
+    flags += [f"-D__NPU_ARCH__={soc.npu_arch}", f"-DTOPROPE_{core_type.upper()}=1", f"-I{INCLUDE}"]
+    ahead = precompiled(soc.npu_arch, core_type, tuple(flags))
+    out = sources.folder / f"tests_{core_type}.so"
+    debug = ["-D__CCE_KT_TEST__=1", "-D__CCE_UT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-fmax-errors=3", "-shared"]
     for _ in range(8):
-        command = [
-            *compiler().command,
-            *flags,
-            "-include",
-            str(ahead),
-            *(f"-I{p}" for p in include),
-            *(f"-D{d}" for d in defines),
-        ]
-        command += [
-            "-D__CCE_KT_TEST__=1",
-            "-D__CCE_UT_TEST__=1",
-            "-DASCENDC_CPU_DEBUG=1",
-            "-fmax-errors=3",
-            "-shared",
-            *LINK_FLAGS,
-        ]
-        command += [*(str(folder / n) for n in units), "-o", str(out), str(runtime.library_path())]
+        command = [*compiler().command, *flags, "-include", str(ahead), *(f"-I{p}" for p in sources.include)]
+        command += [*(f"-D{d}" for d in sources.defines), *debug, *LINK_FLAGS]
+        command += [*(str(sources.folder / n) for n in sources.files), "-o", str(out), str(runtime.library_path())]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_LIMIT_S, errors="replace")
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=BUILD_LIMIT_S, errors="replace", check=False
+            )
         except subprocess.TimeoutExpired:
             return Problem("compiler time limit", f"the compiler did not end within {BUILD_LIMIT_S} s", "")
         if done.returncode == 0:
@@ -162,10 +181,16 @@ def _build(
         problem = first_problem(done.stderr)
         missing = re.match(r"header (\S+)", problem.kind)
         added = checkout.folder_of_header(missing.group(1), operator) if missing else None
-        if added is None or added in include:
+        if added is None or added in sources.include:
             return problem
-        include.append(added)
+        sources.include.append(added)
     return problem
+
+
+@cache
+def _numbers_undefined() -> str:
+    names = re.findall(r"#define ((?:DT|FORMAT)_\w+) ", (INCLUDE / "api" / "kernel_macros.h").read_text())
+    return "".join(f"#undef {name}\n" for name in names)
 
 
 def _cmake_defines(folder: Path) -> list[str]:
@@ -196,10 +221,11 @@ def _names(library: Path) -> list[str]:
     return [loaded.toprope_test_name(i).decode() for i in range(loaded.toprope_test_count())]
 
 
-def _run_one(library: Path, number: int, soc: Soc, mode: int) -> dict[str, Any]:
-    loaded = runtime.load_kernel_library(library)
+def _run_one(libraries: dict[str, Path], number: int, soc: Soc, mode: int) -> dict[str, Any]:
+    builds = {core_type: runtime.load_kernel_library(path) for core_type, path in libraries.items()}
+    loaded = next(iter(builds.values()))
     findings: list[str] = []
-    hook = _HOOK(lambda call: findings.extend(_launch(loaded, call.contents, soc)))
+    hook = _HOOK(lambda call: findings.extend(_launch(builds, call.contents, soc)))
     loaded.toprope_set_hook(hook)
     loaded.toprope_set_mode(mode)
     code = loaded.toprope_test_run(number)
@@ -207,8 +233,8 @@ def _run_one(library: Path, number: int, soc: Soc, mode: int) -> dict[str, Any]:
     loaded.toprope_scripts(said)
     compared, compare_failed, generate_failed = said
     verdict, message = ("passed", "") if compared else ("passed", "nothing was compared")
-    if "kernel-crash" in findings or "kernel-time-limit" in findings:
-        verdict, message = "crashed", next(f for f in findings if f.startswith("kernel-"))
+    if unfinished := next((f for f in findings if f in ("kernel-crash", "kernel-time-limit", "deadlock")), None):
+        verdict, message = "crashed", unfinished
     elif code == 2:
         verdict, message = "skipped", ""
     elif generate_failed:
@@ -220,32 +246,60 @@ def _run_one(library: Path, number: int, soc: Soc, mode: int) -> dict[str, Any]:
     return {"verdict": verdict, "message": message, "findings": sorted(set(findings))}
 
 
-def _launch(library: c.CDLL, call: _Call, soc: Soc) -> list[str]:
+def _launch(builds: dict[str, c.CDLL], call: _Call, soc: Soc) -> list[str]:
     """Run one ICPU_RUN_KF on the software machine; codes of its error findings."""
     room = 256
     at, sizes = (c.POINTER(c.c_uint8) * room)(), (c.c_uint64 * room)()
-    library.toprope_gm_blocks.restype = c.c_uint64
-    count = library.toprope_gm_blocks(at, sizes, c.c_uint64(room))
+    first = next(iter(builds))
+    builds[first].toprope_gm_blocks.restype = c.c_uint64
+    count = builds[first].toprope_gm_blocks(at, sizes, c.c_uint64(room))
     gm = [runtime.GmArgument(f"gm{i}", np.ctypeslib.as_array(at[i], (sizes[i],))) for i in range(count)]
-    per_block = 1 if MODES[call.mode] in ("AIV_MODE", "MIX_AIC_1_1") else 2
-    kind, per_block = ("aiv", per_block) if soc.split else ("coupled", 1)
-    cores = [CoreRow(b, s, kind) for b in range(call.blocks) for s in range(per_block)]
+    mode = MODES[call.mode]
+    per_block = 1 if mode in ("AIV_MODE", "MIX_AIC_1_1") or not soc.split else 2
+    entries = {first: call.entry}
+    function = c.c_void_p(0)  # lives until the launch is over
+    if "aic" in builds and mode != "AIV_MODE":
+        entries["aic"] = _cube_entry(builds, call, function)
+    if mode == "AIC_MODE" and "aic" in entries:
+        del entries[first]
+    cores = [CoreRow(b, s, first) for b in range(call.blocks) for s in range(per_block) if first in entries]
+    cores += [CoreRow(b, 0, "aic") for b in range(call.blocks) if "aic" in entries]
+    mixed = len(entries) > 1
     trace = runtime.run(
         runtime.Launch(
             kernel=(call.name or b"kernel").decode(),
-            entries={kind: call.entry},
+            entries=entries,
             arguments=[call.arguments[i] or 0 for i in range(call.argument_count)],
             gm=gm,
-            cores=cores,
+            cores=sorted(cores, key=lambda core: (core.block, core.type, core.sub)),
             blocks=call.blocks,
             ratio=per_block,
-            mixed=False,
+            mixed=mixed,
             tiling_key=call.tiling_key,
             time_limit_s=TEST_LIMIT_S / 2,
+            system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
         ),
         soc,
     )
     return [f.code for f in check(trace, soc) if f.severity == "error"]
+
+
+def _cube_entry(builds: dict[str, c.CDLL], call: _Call, function: c.c_void_p) -> int:
+    """The launcher of the build for cube cores that stands for a launch of the other build; `function` gets that build's kernel.
+
+    A closure is the same object for both builds; of a function, the other build's namesake is called.
+    """
+    first, cube = builds[next(iter(builds))], builds["aic"]
+    place, at = first.toprope_launcher_place, cube.toprope_launcher_at
+    place.restype, at.restype = c.c_uint64, c.c_void_p
+    kernel = call.kernel
+    if call.is_function:
+        symbol = _Symbol()
+        c.CDLL(None).dladdr(c.cast(call.kernel, c.POINTER(c.c_void_p))[0], c.byref(symbol))
+        namesake = getattr(cube, (symbol.name or b"").decode(), None)
+        function.value = c.cast(namesake, c.c_void_p).value if namesake is not None else None
+        kernel = c.addressof(function) if function.value else call.kernel
+    return int(at(c.c_uint64(place(c.c_void_p(call.entry))), c.c_void_p(kernel)) or call.entry)
 
 
 @contextmanager

@@ -34,7 +34,6 @@ TOPROPE_NOT_YET(SetAippFunctions, "the image unit (colour conversion, scaling of
 TOPROPE_NOT_YET(LoadImageToLocal, "the image unit is not supported; convert the image on the host and load it with DataCopy")
 TOPROPE_NOT_YET(CheckLocalMemoryIA, "not supported; toprope checks every access anyway")
 TOPROPE_NOT_YET(MakeTensorTrait, "TensorTrait is not supported yet")
-TOPROPE_NOT_YET(ConfusionTranspose, "its tiling is not supported yet; use Transpose, TransDataTo5HD or DataCopy with strides")
 
 // Functions on tensors. Kernels write their own under such names: "..." loses against every parameter of theirs.
 #define TOPROPE_NOT_YET_ON_TENSORS(Name, why)                                                    \
@@ -73,11 +72,7 @@ TOPROPE_NOT_YET_ON_TENSORS(AntiQuantize, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(PhiloxRandom, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Subs, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Divs, "Ascend 950 only")
-TOPROPE_NOT_YET_ON_TENSORS(BatchNorm, "not supported yet; write it with Add, Mul and Div over the rows")
-TOPROPE_NOT_YET_ON_TENSORS(GroupNorm, "not supported yet; use LayerNorm per group")
 TOPROPE_NOT_YET_ON_TENSORS(SoftmaxFlashV3, "not supported yet; use SoftmaxFlashV2")
 TOPROPE_NOT_YET_ON_TENSORS(TransData, "not supported yet; use TransDataTo5HD or DataCopy with strides")
-TOPROPE_NOT_YET_ON_TENSORS(Lgamma, "not supported yet")
-TOPROPE_NOT_YET_ON_TENSORS(Digamma, "not supported yet")
 
 #undef TOPROPE_NOT_YET_ON_TENSORS

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel_operator.h"
+#include "securec.h"
 
 enum class KernelMode { MIX_MODE = 0, AIC_MODE, AIV_MODE, MIX_AIC_1_1 };
 
@@ -26,6 +27,8 @@ struct Call {
     uint64_t argument_count;
     uint64_t tiling_key;
     int mode;
+    void* kernel;     // the kernel as the test gave it: a variable that holds a function's address, or a closure
+    int is_function;  // the former
 };
 using Hook = void (*)(const Call*);
 inline Hook hook = nullptr;
@@ -53,6 +56,19 @@ struct Entry {
         (*static_cast<F*>(current))(*static_cast<std::decay_t<P>*>(values[I])...);
     }
 };
+// Every kind of launch in the test, in the order of its source: the same test built for the other core type has the same list.
+inline std::vector<void (*)(void**)>& launchers() {
+    static std::vector<void (*)(void**)> all;
+    return all;
+}
+inline uint64_t add_launcher(void (*run)(void**)) {
+    launchers().push_back(run);
+    return launchers().size();
+}
+template <typename E>
+struct Listed {
+    static inline const uint64_t number = add_launcher(E::run);
+};
 template <typename P, typename A>
 std::decay_t<P> converted(A&& value) {
     if constexpr (std::is_pointer_v<std::decay_t<P>> && std::is_pointer_v<std::decay_t<A>>)
@@ -66,9 +82,10 @@ void launch(F& kernel, const char* name, uint64_t block_count, std::tuple<P...>*
     std::tuple<std::decay_t<P>...> kept(converted<P>(std::forward<A>(values))...);
     std::vector<void*> addresses;
     std::apply([&](auto&... each) { (addresses.push_back(&each), ...); }, kept);
-    current = &kernel;
-    const Call call{Entry<F, P...>::run, name, block_count, addresses.data(), addresses.size(), tiling_key, static_cast<int>(mode)};
-    if (hook != nullptr) hook(&call);
+    current = const_cast<void*>(static_cast<const void*>(&kernel));
+    const Call call{Entry<F, P...>::run,    name,    block_count,         addresses.data(), addresses.size(), tiling_key,
+                    static_cast<int>(mode), current, std::is_pointer_v<F>};
+    if (hook != nullptr && Listed<Entry<F, P...>>::number > 0) hook(&call);
 }
 template <typename... P, typename... A>
 void run(const char* name, uint64_t block_count, void (*kernel)(P...), A&&... values) {
@@ -144,6 +161,18 @@ inline void SetKernelMode(KernelMode value) { toprope::unit_test::mode = value; 
 extern "C" {
 __attribute__((used)) inline void toprope_set_hook(toprope::unit_test::Hook hook) { toprope::unit_test::hook = hook; }
 __attribute__((used)) inline void toprope_set_mode(int mode) { toprope::unit_test::mode = static_cast<KernelMode>(mode); }
+// For the build of the other core type: the launcher at the place that `entry` has in this build's list, and the kernel it calls.
+__attribute__((used)) inline uint64_t toprope_launcher_place(void* entry) {
+    const auto& all = toprope::unit_test::launchers();
+    for (uint64_t i = 0; i < all.size(); ++i)
+        if (reinterpret_cast<void*>(all[i]) == entry) return i;
+    return all.size();
+}
+__attribute__((used)) inline void* toprope_launcher_at(uint64_t place, void* kernel) {
+    const auto& all = toprope::unit_test::launchers();
+    toprope::unit_test::current = kernel;
+    return place < all.size() ? reinterpret_cast<void*>(all[place]) : nullptr;
+}
 __attribute__((used)) inline void toprope_scripts(int* three) {
     three[0] = toprope::unit_test::scripts.compared;
     three[1] = toprope::unit_test::scripts.compare_failed;

@@ -23,8 +23,6 @@ inline constexpr SoftmaxConfig SOFTMAX_DEFAULT_CFG = {true, 0, 0, SoftmaxMode::S
 
 namespace toprope {
 
-using FloatTensor = AscendC::LocalTensor<float>;
-
 inline AscendC::SoftMaxShapeInfo softmax_shape(AscendC::SoftMaxShapeInfo given, const AscendC::SoftMaxTiling& tiling) {
     if (given.srcM == 0 || given.srcK == 0) given = {tiling.srcM, tiling.srcK, tiling.srcM, tiling.srcK};
     if (given.oriSrcM == 0) given.oriSrcM = given.srcM;

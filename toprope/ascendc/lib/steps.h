@@ -17,6 +17,8 @@
 
 namespace toprope {
 
+using FloatTensor = AscendC::LocalTensor<float>;
+
 inline constexpr Op kOpScratch{"temporary space", Pipe::s, Kind::mark, "scalar"};
 
 // Temporary UB of one call of a library function.

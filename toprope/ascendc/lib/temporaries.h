@@ -11,7 +11,8 @@ inline constexpr uint32_t kPieceLanes = 64;  // the smallest piece a function wo
 // Float temporaries per element of a piece. A function on half needs one more for each operand that it converts.
 inline constexpr uint32_t kNoTemporaries = 0, kRoundTemporaries = 1, kSignTemporaries = 1, kTrigTemporaries = 4, kTanTemporaries = 4,
                           kArcTemporaries = 4, kHyperbolicTemporaries = 2, kErfTemporaries = 4, kPowerTemporaries = 4, kFmodTemporaries = 1,
-                          kExpTemporaries = 3, kSigmoidTemporaries = 2, kTanhTemporaries = 2, kGeluTemporaries = 2, kGatedTemporaries = 2;
+                          kExpTemporaries = 3, kSigmoidTemporaries = 2, kTanhTemporaries = 2, kGeluTemporaries = 2, kGatedTemporaries = 2,
+                          kGammaTemporaries = 6, kBatchNormTemporaries = 3;
 
 // Bytes of a buffer for pieces of `elements` elements; sources counts the operands that half functions convert (dst shares the first).
 constexpr uint64_t temporary_bytes(uint64_t elements, uint32_t temporaries, uint32_t element_bytes, uint32_t sources = 1) {

@@ -4,8 +4,10 @@
 #if __NPU_ARCH__ != 1001
 #include "activation.h"
 #include "filter.h"
+#include "gamma.h"
 #include "layout.h"
 #include "norm_gradient.h"
+#include "norm_groups.h"
 #include "power.h"
 #include "quant.h"
 #include "softmax.h"

@@ -195,5 +195,33 @@ void GetWelfordFinalizeMaxMinTmpSize(const Shape& srcShape, const uint32_t typeS
     maxValue = minValue = toprope::row_space(1, toprope::row_shape(srcShape, typeSize).width, {2, 2}).most;
 }
 
+// Shapes [B, S, H] and [N, C, H, W].
+template <typename Shape>
+bool GetBatchNormMaxMinTmpSize(const Shape& srcShape, const Shape&, const uint32_t, const bool, uint32_t& maxValue, uint32_t& minValue,
+                               const bool = false) {
+    const auto features = static_cast<uint64_t>(srcShape.GetShapeSize()) / static_cast<uint64_t>(srcShape.GetDim(0));
+    toprope::piece_space(features, toprope::kBatchNormTemporaries, 4, 0).give(maxValue, minValue);
+    return true;
+}
+template <typename Shape, typename Tiling>
+bool GetBatchNormNDTilingInfo(const Shape& srcShape, const Shape& originSrcShape, const uint32_t, const uint32_t, const bool,
+                              Tiling& tilling, const bool = false) {
+    TOPROPE_SET(tilling, originalBLength, static_cast<uint32_t>(originSrcShape.GetDim(0)));
+    TOPROPE_SET(tilling, meanVarSize, static_cast<uint32_t>(srcShape.GetShapeSize() / srcShape.GetDim(0)));
+    return true;
+}
+template <typename Shape>
+void GetGroupNormMaxMinTmpSize(const Shape& srcShape, const uint32_t, const bool, const uint32_t groupNum, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    const auto each = static_cast<uint64_t>(srcShape.GetShapeSize()) / (static_cast<uint64_t>(srcShape.GetDim(0)) * groupNum);
+    minValue = maxValue = toprope::row_space(1, static_cast<uint32_t>(toprope::padded_to(each, 8)), toprope::kLayerNormTemporaries).least;
+}
+template <typename Shape, typename Tiling>
+void GetGroupNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t, const bool, const uint32_t groupNum, Tiling& tiling) {
+    TOPROPE_SET(tiling, n, static_cast<uint32_t>(srcShape.GetDim(0))), TOPROPE_SET(tiling, c, static_cast<uint32_t>(srcShape.GetDim(1)));
+    TOPROPE_SET(tiling, hw, static_cast<uint32_t>(srcShape.GetDim(2) * srcShape.GetDim(3))), TOPROPE_SET(tiling, g, groupNum);
+    TOPROPE_SET(tiling, d, static_cast<uint32_t>(srcShape.GetDim(1)) / groupNum);
+}
+
 }  // namespace AscendC
 #undef TOPROPE_SET

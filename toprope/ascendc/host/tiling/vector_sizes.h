@@ -94,6 +94,8 @@ TOPROPE_HOST_SIZES(Exp, kExpTemporaries, 1)
 TOPROPE_HOST_SIZES(Axpy, kNoTemporaries, 0)
 TOPROPE_HOST_SIZES(Clamp, kNoTemporaries, 0)
 TOPROPE_HOST_SIZES(Sigmoid, kSigmoidTemporaries, 1)
+TOPROPE_HOST_SIZES(Lgamma, kGammaTemporaries, 1)
+TOPROPE_HOST_SIZES(Digamma, kGammaTemporaries, 1)
 TOPROPE_HOST_SIZES(GeGLU, kGatedTemporaries, 2)
 TOPROPE_HOST_SIZES(ReGlu, kGatedTemporaries, 2)
 #undef TOPROPE_HOST_SIZES
