@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -71,7 +72,8 @@ class Checkout:
         for name, target in chosen.items():
             link = tree / name
             if not link.is_symlink():
-                os.symlink(target, link)
+                with contextlib.suppress(FileExistsError):  # another process makes the same tree
+                    os.symlink(target, link)
         (tree / "_here" / "_deeper").mkdir(parents=True, exist_ok=True)
         return tree
 
