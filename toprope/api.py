@@ -105,8 +105,8 @@ def coverage(listing: Path) -> tuple[list[str], list[str]]:
             f"there is no file {listing}", cure="give a tab-separated table whose first column is the API name"
         )
     names = [line.split("\t")[0].strip() for line in listing.read_text().splitlines()[1:] if line.strip()]
-    known, missing = _declared(), set(not_yet())
-    have = [n for n in names if n.lstrip(".").split("::")[-1] in known and n.lstrip(".") not in missing]
+    known = _declared()
+    have = [n for n in names if n.lstrip(".").split("::")[-1] in known and not reason_missing(n)]
     return have, [n for n in names if n not in set(have)]
 
 
