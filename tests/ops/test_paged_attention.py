@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -60,5 +61,5 @@ def test_the_schedule_covers_every_token_once_and_shares_them_out(lengths: list[
     assert len(begins) <= 25 and (np.diff(begins) >= 0).all() and begins[-1] == heads[-1] == len(plan["tasks"])
     assert len(heads) == len(lengths) * kv_heads + 1
     costs = plan["tasks"][:, 3] + np.where(plan["tasks"][:, 2] == 0, HOST.TASK_COST, 0)
-    most = max((costs[a:b].sum() for a, b in zip(begins[:-1], begins[1:], strict=True)), default=0)
+    most = max((costs[a:b].sum() for a, b in itertools.pairwise(begins)), default=0)
     assert most <= costs.sum() / 24 + 2 * HOST.TASK_COST

@@ -96,8 +96,8 @@ def tables() -> list[Table]:
                 "load unit / scalar of the cube core / vector busy",
             ),
             tuple(rows),
-            f"Pages of 128 tokens: at most {worst}x. Pages of 16: a page is a copy of 4 KB whose latency nothing hides (this load does not "
-            "overlap), or, when they lie in order and go together, an entry of the table that the scalar unit reads in 250 cycles.",
+            f"Pages of 128 tokens: at most {worst}x. Of pages of 16, each is a copy of 4 KB with a start of its own, and an entry of the table "
+            "that the scalar unit reads from GM in 250 cycles: the two are nearly as long as the load.",
             {"worst": worst},
         )
     ]

@@ -19,7 +19,7 @@ def paged_attention(
     **_: Any,
 ) -> Array:
     """Attention of each sequence's query over its tokens in the cache; zeros where it has none. scale 0 is 1 / sqrt(head size)."""
-    batch, heads, dim = query.shape
+    _, heads, dim = query.shape
     kv_heads = key_cache.shape[2]
     scale = scale or dim**-0.5
     out = np.zeros(query.shape, query.dtype)

@@ -26,7 +26,7 @@ public:
         if (begin < end) {
             now = p->At(begin);
             Scores(begin, now);
-            LoadValues(now, 0, TASK);
+            LoadValues(begin, now, 0, TASK);
         }
         for (uint32_t i = begin; i < end; i++, now = next) {
             next = {};
@@ -62,18 +62,14 @@ private:
 
     // Up to 256 tokens of a head into a slot of L1, as many pages at a time as lie one behind the other in the cache; rows become columns
     // of fractals.
-    __aicore__ inline void LoadSlot(const LocalTensor<T>& slot, const GlobalTensor<T>& cache, const Task& task, uint32_t at, uint32_t count,
-                                    uint32_t event) {
+    __aicore__ inline void LoadSlot(const LocalTensor<T>& slot, const GlobalTensor<T>& cache, const Task& task, const uint32_t* numbers,
+                                    uint32_t at, uint32_t count, uint32_t event) {
         WaitFlag<HardEvent::MTE1_MTE2>(event);
-        const uint32_t size = p->t.pageTokens, first = task.first + at, step = p->t.kvHeads * dim;
-        for (uint32_t done = 0, page = p->Page(task.sequence, first / size); done < count;) {
-            const uint32_t token = first + done, start = page;
+        const uint32_t size = p->t.pageTokens, first = task.first + at, step = p->t.kvHeads * dim, number = task.first / size;
+        for (uint32_t done = 0; done < count;) {
+            const uint32_t token = first + done, start = numbers[token / size - number];
             uint32_t run = size - token % size;
-            for (; done + run < count; run += size) {
-                const uint32_t next = p->Page(task.sequence, (token + run) / size), expected = page + 1;
-                page = next;
-                if (next != expected) break;
-            }
+            while (done + run < count && numbers[(token + run) / size - number] == start + (token + run) / size - token / size) run += size;
             run = Least(run, count - done);
             DataCopy(slot[done * FRACTAL], cache[p->TokenAt(start, token, task.head)],
                      Nd2NzParams(1, run, dim, 0, step, RoundUp(count, FRACTAL), 1, 0));
@@ -81,9 +77,16 @@ private:
         }
         SetFlag<HardEvent::MTE2_MTE1>(event);
     }
-    __aicore__ inline void LoadValues(const Task& task, uint32_t from, uint32_t to) {
+    // Numbers of the pages of a slot: read once, from GM, for the keys; the values are in the same pages.
+    __aicore__ inline void ReadTable(const Task& task, uint32_t* numbers, uint32_t at, uint32_t count) {
+        const uint32_t size = p->t.pageTokens, number = task.first / size;
+        for (uint32_t page = (task.first + at) / size; page * size < task.first + at + count; page++)
+            numbers[page - number] = p->Page(task.sequence, page);
+    }
+    __aicore__ inline void LoadValues(uint32_t i, const Task& task, uint32_t from, uint32_t to) {
         for (uint32_t at = from; at < Least(to, task.tokens); at += SLOT) {
-            LoadSlot(values.Get<T>()[nextSlot * SLOT * dim], p->valueGm, task, at, Least(SLOT, task.tokens - at), KEY_SLOTS + nextSlot);
+            LoadSlot(values.Get<T>()[nextSlot * SLOT * dim], p->valueGm, task, pages[i % 2], at, Least(SLOT, task.tokens - at),
+                     KEY_SLOTS + nextSlot);
             nextSlot = (nextSlot + 1) % VALUE_SLOTS;
         }
     }
@@ -99,7 +102,8 @@ private:
         for (uint32_t at = 0; at < task.tokens; at += SLOT) {
             const uint32_t count = Least(SLOT, task.tokens - at), whole = RoundUp(count, FRACTAL);
             const LocalTensor<T> slot = keys.Get<T>()[keySlot * SLOT * dim];
-            LoadSlot(slot, p->keyGm, task, at, count, keySlot);
+            ReadTable(task, pages[i % 2], at, count);
+            LoadSlot(slot, p->keyGm, task, pages[i % 2], at, count, keySlot);
             WaitFlag<HardEvent::MTE2_MTE1>(keySlot);
             for (uint32_t step = 0; step < count; step += STEP) {
                 const uint32_t columns = Least(STEP, count - step), fractals = RoundUp(columns, FRACTAL) / FRACTAL;
@@ -128,7 +132,7 @@ private:
         SetFlag<HardEvent::MTE2_MTE1>(LEFT);
         WaitFlag<HardEvent::MTE2_MTE1>(LEFT);
         WaitFlag<HardEvent::FIX_M>(1);
-        LoadValues(next, 0, SLOT);  // the values of the next task, a slot ahead of those that are used up
+        LoadValues(i + 1, next, 0, SLOT);  // the values of the next task, a slot ahead of those that are used up
         for (uint32_t at = 0; at < task.tokens; at += SLOT) {
             const uint32_t s = valueSlot;
             const uint32_t count = Least(SLOT, task.tokens - at);
@@ -152,9 +156,9 @@ private:
             }
             SetFlag<HardEvent::MTE1_MTE2>(KEY_SLOTS + s);
             valueSlot = (valueSlot + 1) % VALUE_SLOTS;
-            LoadValues(next, at + SLOT, at + 2 * SLOT);
+            LoadValues(i + 1, next, at + SLOT, at + 2 * SLOT);
         }
-        LoadValues(next, RoundUp(task.tokens, SLOT) + SLOT, TASK);
+        LoadValues(i + 1, next, RoundUp(task.tokens, SLOT) + SLOT, TASK);
         SetFlag<HardEvent::MTE1_MTE2>(LEFT);
         Store(p->sumGm[static_cast<uint64_t>(i) * p->t.group * dim], sums, dim, dim, 1);
     }
@@ -188,5 +192,6 @@ private:
     TBuf<TPosition::A2> l0a;
     TBuf<TPosition::B2> l0b;
     TBuf<TPosition::CO1> l0c;
+    uint32_t pages[2][TASK / FRACTAL + 1] = {};  // of the task whose keys are loaded, and of the one before
     uint32_t dim = 0, keySlot = 0, nextSlot = 0, valueSlot = 0, half_ = 0;
 };
