@@ -7,10 +7,10 @@
 #include "acl/acl.h"
 #include "aclrtlaunch_add_custom.h"
 
-#define CHECK(call)                                                      \
-    if (const aclError error = (call); error != ACL_SUCCESS) {           \
-        std::printf("%s:%d: error %d\n", __FILE__, __LINE__, error);     \
-        return 1;                                                        \
+#define CHECK(call)                                                  \
+    if (const aclError error = (call); error != ACL_SUCCESS) {       \
+        std::printf("%s:%d: error %d\n", __FILE__, __LINE__, error); \
+        return 1;                                                    \
     }
 
 int main() {

@@ -154,14 +154,18 @@ def test_aclnn_calls_go_through_the_projects_own_tiling(tmp_path: Path) -> None:
         main(["new", "add_custom(x: f32, y: f32, gap?: f32, alpha: float = 1.0) -> z", str(tmp_path / "AddCustom")])
         == 0
     )
+    host = tmp_path / "AddCustom" / "op_host" / "add_custom.cpp"
+    host.write_text(host.read_text().replace("GetWorkspaceSizes(1)[0] = 0", "GetWorkspaceSizes(1)[0] = 4096"))
     folder = tmp_path / "call"
     folder.mkdir()
     (folder / "main.cpp").write_text(ACLNN)
     code, report, said = run(folder / "main.cpp")
-    assert said.splitlines() == ["plan 0", "run 0", "sum 5 5", "again 161002", "wrong shape 161002"], said
+    assert said.splitlines() == ["plan 0", "run 0", "sum 5 5", "again 161002", "small 161002", "wrong shape 161002"], (
+        said
+    )
     assert [launch["kernel"] for launch in report["launches"]] == ["AddCustom"]
     found = {f["code"]: f for f in report["findings"]}
-    assert set(found) == {"acl-executor-reused", "launch-refused"} and code == 1
+    assert set(found) == {"acl-executor-reused", "acl-workspace-size", "launch-refused"} and code == 1
     assert "output z of AddCustom is [7, 143]" in found["launch-refused"]["message"]
 
 
@@ -188,14 +192,20 @@ int main() {
     uint64_t size = 0;
     aclOpExecutor* executor = nullptr;
     std::printf("plan %d\\n", aclnnAddCustomGetWorkspaceSize(t[0], t[1], nullptr, 1.5, t[2], &size, &executor));
-    std::printf("run %d\\n", aclnnAddCustom(nullptr, size, executor, s));
+    void* workspace;
+    aclrtMalloc(&workspace, size, ACL_MEM_MALLOC_HUGE_FIRST);
+    std::printf("run %d\\n", aclnnAddCustom(workspace, size, executor, s));
     aclrtSynchronizeStream(s);
     aclrtMemcpy(z.data(), bytes, block[2], bytes, ACL_MEMCPY_DEVICE_TO_HOST);
     std::printf("sum %g %g\\n", z[0], z[1000]);
-    std::printf("again %d\\n", aclnnAddCustom(nullptr, size, executor, s));
+    std::printf("again %d\\n", aclnnAddCustom(workspace, size, executor, s));
+    aclnnAddCustomGetWorkspaceSize(t[0], t[1], nullptr, 1.5, t[2], &size, &executor);
+    std::printf("small %d\\n", aclnnAddCustom(workspace, size - 1, executor, s));
+    aclDestroyAclOpExecutor(executor);
     std::printf("wrong shape %d\\n", aclnnAddCustomGetWorkspaceSize(t[0], t[1], nullptr, 1.5, t[3], &size, &executor));
     for (aclTensor* each : t) aclDestroyTensor(each);
     for (void* b : block) aclrtFree(b);
+    aclrtFree(workspace);
     aclrtDestroyStream(s);
     aclrtResetDevice(0);
     aclFinalize();

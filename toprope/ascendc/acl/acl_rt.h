@@ -5,17 +5,28 @@
 #include "acl_base.h"
 
 enum aclrtMemMallocPolicy {
-    ACL_MEM_MALLOC_HUGE_FIRST = 0, ACL_MEM_MALLOC_HUGE_ONLY, ACL_MEM_MALLOC_NORMAL_ONLY, ACL_MEM_MALLOC_HUGE_FIRST_P2P,
-    ACL_MEM_MALLOC_HUGE_ONLY_P2P, ACL_MEM_MALLOC_NORMAL_ONLY_P2P
+    ACL_MEM_MALLOC_HUGE_FIRST = 0,
+    ACL_MEM_MALLOC_HUGE_ONLY,
+    ACL_MEM_MALLOC_NORMAL_ONLY,
+    ACL_MEM_MALLOC_HUGE_FIRST_P2P,
+    ACL_MEM_MALLOC_HUGE_ONLY_P2P,
+    ACL_MEM_MALLOC_NORMAL_ONLY_P2P
 };
 enum aclrtMemcpyKind {
-    ACL_MEMCPY_HOST_TO_HOST = 0, ACL_MEMCPY_HOST_TO_DEVICE, ACL_MEMCPY_DEVICE_TO_HOST, ACL_MEMCPY_DEVICE_TO_DEVICE, ACL_MEMCPY_DEFAULT
+    ACL_MEMCPY_HOST_TO_HOST = 0,
+    ACL_MEMCPY_HOST_TO_DEVICE,
+    ACL_MEMCPY_DEVICE_TO_HOST,
+    ACL_MEMCPY_DEVICE_TO_DEVICE,
+    ACL_MEMCPY_DEFAULT
 };
 enum aclrtRunMode { ACL_DEVICE = 0, ACL_HOST };
 enum aclrtEventRecordedStatus { ACL_EVENT_RECORDED_STATUS_NOT_READY = 0, ACL_EVENT_RECORDED_STATUS_COMPLETE = 1 };
 enum aclrtEventStatus { ACL_EVENT_STATUS_COMPLETE = 0, ACL_EVENT_STATUS_NOT_READY = 1 };
 enum aclrtDevAttr {
-    ACL_DEV_ATTR_AICPU_CORE_NUM = 1, ACL_DEV_ATTR_AICORE_CORE_NUM = 101, ACL_DEV_ATTR_CUBE_CORE_NUM = 102, ACL_DEV_ATTR_VECTOR_CORE_NUM = 201
+    ACL_DEV_ATTR_AICPU_CORE_NUM = 1,
+    ACL_DEV_ATTR_AICORE_CORE_NUM = 101,
+    ACL_DEV_ATTR_CUBE_CORE_NUM = 102,
+    ACL_DEV_ATTR_VECTOR_CORE_NUM = 201
 };
 enum aclrtMemAttr { ACL_DDR_MEM = 0, ACL_HBM_MEM };
 
@@ -51,12 +62,12 @@ inline aclError release(void* address, bool device) {
                       : block->at != address    ? "inside a block, not its beginning"
                       : block->device != device ? (device ? "of host memory" : "of device memory")
                                                 : "");
-        finding("acl-bad-free", here, "frees", block != nullptr ? block->made : Site{}, "allocated here", text);
+        report("acl-bad-free", here, "frees", block != nullptr ? block->made : Site{}, "allocated here", text);
         return ACL_ERROR_RT_PARAM_INVALID;
     }
     if (!block->live) {
         std::snprintf(text, sizeof text, "%s frees a block a second time", call);
-        finding("acl-double-free", here, "frees again", block->freed, "freed here", text);
+        report("acl-double-free", here, "frees again", block->freed, "freed here", text);
         return ACL_ERROR_RT_PARAM_INVALID;
     }
     block->live = false;
@@ -75,13 +86,13 @@ inline bool side_is_right(const void* address, uint64_t bytes, bool wants_device
     if (on_device(address) != wants_device) {
         std::snprintf(text, sizeof text, "%s: the direction says that the %s is on the %s, and it is on the %s", call, role,
                       wants_device ? "device" : "host", wants_device ? "host" : "device");
-        finding("acl-copy-direction", here, "copies", block != nullptr ? block->made : Site{}, "allocated here", text);
+        report("acl-copy-direction", here, "copies", block != nullptr ? block->made : Site{}, "allocated here", text);
         return false;
     }
     if (block == nullptr && !wants_device) return true;  // host memory of the program's own
     if (block == nullptr || !block->live) {
         std::snprintf(text, sizeof text, "%s: the %s is %s", call, role, block == nullptr ? "in no device block" : "a freed block");
-        finding("acl-use-after-free", here, "copies", block != nullptr ? block->freed : Site{}, "freed here", text);
+        report("acl-use-after-free", here, "copies", block != nullptr ? block->freed : Site{}, "freed here", text);
         return false;
     }
     const uint64_t begin = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - block->at);
@@ -89,7 +100,7 @@ inline bool side_is_right(const void* address, uint64_t bytes, bool wants_device
         std::snprintf(text, sizeof text, "%s: %llu bytes from byte %llu of the %s, a block of %llu bytes", call,
                       static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(begin), role,
                       static_cast<unsigned long long>(block->bytes));
-        finding("acl-copy-size", here, "copies", block->made, "allocated here", text);
+        report("acl-copy-size", here, "copies", block->made, "allocated here", text);
         return false;
     }
     return true;
@@ -102,7 +113,7 @@ inline void check_waited(const void* address, bool writes, const char* call) {
     if (!pending(work)) return;
     char text[256];
     std::snprintf(text, sizeof text, "%s %s device memory that a stream still works on", call, writes ? "overwrites" : "reads");
-    finding("acl-missing-synchronise", here, call, work.site, writes ? "uses it, not waited for" : "writes it, not waited for", text);
+    report("acl-missing-synchronise", here, call, work.site, writes ? "uses it, not waited for" : "writes it, not waited for", text);
     work.number = 0;  // said once
 }
 
@@ -120,7 +131,7 @@ inline aclError copy(void* to, size_t room, const void* from, size_t bytes, aclr
     if (bytes > room) {
         char text[200];
         std::snprintf(text, sizeof text, "%s: %zu bytes are more than the %zu that destMax allows", call, bytes, room);
-        finding("acl-copy-size", here, "copies", {}, "", text);
+        report("acl-copy-size", here, "copies", {}, "", text);
         return ACL_ERROR_RT_PARAM_INVALID;
     }
     const bool right = side_is_right(to, bytes, to_device, "target", call) & side_is_right(from, bytes, from_device, "source", call);
@@ -156,7 +167,7 @@ inline aclError fill(void* at, size_t room, int32_t value, size_t bytes, const c
 
 inline bool stream_exists(void* stream) {
     if (stream == nullptr || state().streams.count(stream) != 0) return true;
-    finding("acl-use-after-free", here, "uses", {}, "", "a stream that does not exist, or is destroyed already");
+    report("acl-use-after-free", here, "uses", {}, "", "a stream that does not exist, or is destroyed already");
     return false;
 }
 inline void* handle() { return reinterpret_cast<void*>(0x1000 + 16 * ++state().handles); }

@@ -65,10 +65,16 @@ public:
     Plan& output(const aclTensor* t) { return tensor(t, true); }
     Plan& input(const aclTensorList* l) { return list(l, false); }
     Plan& output(const aclTensorList* l) { return list(l, true); }
-    Plan& value(int64_t v) { return add(kInt, [&](Item& i) { i.integer = v; }); }
+    Plan& value(int64_t v) {
+        return add(kInt, [&](Item& i) { i.integer = v; });
+    }
     Plan& value(int32_t v) { return value(static_cast<int64_t>(v)); }
-    Plan& value(bool v) { return add(kBool, [&](Item& i) { i.integer = v; }); }
-    Plan& value(double v) { return add(kFloat, [&](Item& i) { i.number = v; }); }
+    Plan& value(bool v) {
+        return add(kBool, [&](Item& i) { i.integer = v; });
+    }
+    Plan& value(double v) {
+        return add(kFloat, [&](Item& i) { i.number = v; });
+    }
     Plan& value(float v) { return value(static_cast<double>(v)); }
     Plan& value(const char* v) {
         made_->texts.emplace_back(v != nullptr ? v : "");
@@ -143,7 +149,7 @@ private:
 inline aclnnStatus execute(void* workspace, uint64_t size, aclOpExecutor* executor, void* stream) {
     acl::State& s = acl::state();
     if (s.things.count(executor) == 0) {
-        acl::finding("acl-executor-reused", acl::here, "runs it", {}, "", "this aclOpExecutor has run already, or was never planned");
+        acl::report("acl-executor-reused", acl::here, "runs it", {}, "", "this aclOpExecutor has run already, or was never planned");
         return ACLNN_ERR_PARAM_INVALID;
     }
     if (!acl::stream_exists(stream)) return ACLNN_ERR_PARAM_INVALID;
@@ -152,8 +158,9 @@ inline aclnnStatus execute(void* workspace, uint64_t size, aclOpExecutor* execut
     const bool too_small = size < executor->workspace || (executor->workspace != 0 && workspace == nullptr);
     if (too_small) {
         std::snprintf(text, sizeof text, "%s needs %llu bytes of workspace and gets %llu", executor->op,
-                      static_cast<unsigned long long>(executor->workspace), static_cast<unsigned long long>(workspace == nullptr ? 0 : size));
-        acl::finding("acl-workspace-size", acl::here, "runs it", planned, "plans it", text);
+                      static_cast<unsigned long long>(executor->workspace),
+                      static_cast<unsigned long long>(workspace == nullptr ? 0 : size));
+        acl::report("acl-workspace-size", acl::here, "runs it", planned, "plans it", text);
         return ACLNN_ERR_PARAM_INVALID;
     }
     if (executor->workspace != 0 && !acl::side_is_right(workspace, executor->workspace, true, "workspace", executor->op))

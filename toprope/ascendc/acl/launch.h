@@ -19,7 +19,7 @@ struct Memory {
     int use;
 };
 struct Launch {
-    const char* name;     // of the kernel function; with template arguments and namespaces where the compiler gave it
+    const char* name;       // of the kernel function; with template arguments and namespaces where the compiler gave it
     void (*entry)(void**);  // nullptr: a kernel of another source, found by name
     uint32_t blocks;
     void** arguments;
@@ -48,12 +48,12 @@ inline int launch(const char* name, void (*entry)(void**), uint32_t blocks, void
         if (bytes[i] == sizeof pointer) std::memcpy(&pointer, arguments[i], sizeof pointer);
         const acl::Block* block = pointer != nullptr ? acl::block_of(pointer) : nullptr;
         if (block != nullptr && block->device && !block->live) {
-            acl::finding("acl-use-after-free", acl::here, "launches", block->freed, "freed here", "a kernel gets a freed block");
+            acl::report("acl-use-after-free", acl::here, "launches", block->freed, "freed here", "a kernel gets a freed block");
             return ACL_ERROR_RT_PARAM_INVALID;
         }
         if (block != nullptr && !block->device)
-            acl::finding("acl-host-pointer", acl::here, "launches", block->made, "allocated here",
-                         "a kernel gets the address of host memory, which the device cannot reach");
+            acl::report("acl-host-pointer", acl::here, "launches", block->made, "allocated here",
+                        "a kernel gets the address of host memory, which the device cannot reach");
     }
     Launch call{name, entry, blocks, arguments, bytes, n, memory.data(), memory.size(), acl::here.file, acl::here.line, 0};
     acl::DeviceOpen open;
@@ -80,7 +80,12 @@ template <typename... T>
 int launch_values(const char* name, void (*entry)(void**), uint32_t blocks, void* stream, std::tuple<T...>&& values) {
     void* at[sizeof...(T) + 1];
     uint64_t bytes[] = {sizeof(T)..., 0};
-    std::apply([&](auto&... each) { size_t i = 0; ((at[i++] = (void*)&each), ...); }, values);
+    std::apply(
+        [&](auto&... each) {
+            size_t i = 0;
+            ((at[i++] = (void*)&each), ...);
+        },
+        values);
     return launch(name, entry, blocks, stream, at, bytes, sizeof...(T));
 }
 
@@ -124,7 +129,8 @@ Entry<kernel> configured(const char* file, int line, uint64_t blocks, const void
 #define ACLRT_LAUNCH_KERNEL(name) toprope_at(__FILE__, __LINE__, aclrtlaunch_##name)
 
 extern "C" {
-__attribute__((used)) inline void toprope_program_set(toprope::program::Hook hook, int report_fd, int64_t cube_cores, int64_t vector_cores) {
+__attribute__((used)) inline void toprope_program_set(toprope::program::Hook hook, int report_fd, int64_t cube_cores,
+                                                      int64_t vector_cores) {
     toprope::program::hook() = hook;
     toprope::acl::State& s = toprope::acl::state();
     s.report_fd = report_fd, s.cube_cores = cube_cores, s.vector_cores = vector_cores;

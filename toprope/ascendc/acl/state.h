@@ -75,7 +75,7 @@ inline State& state() {
 }
 
 // One mistake as a line of tab-separated fields on the report pipe, so that it survives whatever happens next. Safe in a signal handler.
-inline void finding(const char* code, Site where, const char* action, Site other, const char* other_action, const char* text) {
+inline void report(const char* code, Site where, const char* action, Site other, const char* other_action, const char* text) {
     char line[2048];
     const int n = std::snprintf(line, sizeof line, "F\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n", code, where.file, where.line, action, other.file,
                                 other.line, other_action, text);
@@ -154,7 +154,7 @@ inline void on_fault(int number, siginfo_t* info, void* context) {
                   static_cast<unsigned long long>(block != nullptr ? static_cast<uint8_t*>(info->si_addr) - block->at : 0),
                   block == nullptr ? "no block" : (block->live ? "a block" : "a freed block"),
                   static_cast<unsigned long long>(block != nullptr ? block->bytes : 0));
-    finding("device-pointer-on-host", {where, here.line}, here.file, block != nullptr ? block->made : Site{}, "allocated here", text);
+    report("device-pointer-on-host", {where, here.line}, here.file, block != nullptr ? block->made : Site{}, "allocated here", text);
     if (block == nullptr || !block->live) {
         sigaction(number, &before_us, nullptr);
         return;
@@ -213,7 +213,7 @@ inline bool forget_thing(void* at, const char* kind) {
     if (state().things.erase(at) != 0) return true;
     char text[128];
     std::snprintf(text, sizeof text, "this %s does not exist, or is gone already", kind);
-    finding("acl-bad-free", here, "destroys", {}, "", text);
+    report("acl-bad-free", here, "destroys", {}, "", text);
     return false;
 }
 
@@ -223,19 +223,19 @@ inline void report_leaks() {
     char text[256];
     for (const Delivery& d : s.deliveries) {
         std::snprintf(text, sizeof text, "%zu bytes copied to the host asynchronously were never waited for", d.bytes.size());
-        finding("acl-missing-synchronise", d.work.site, "copies", {}, "", text);
+        report("acl-missing-synchronise", d.work.site, "copies", {}, "", text);
     }
     for (const auto& [at, block] : s.blocks) {
         if (!block.live) continue;
         std::snprintf(text, sizeof text, "%llu bytes of %s memory are never freed", static_cast<unsigned long long>(block.bytes),
                       block.device ? "device" : "host");
-        finding("acl-leak", block.made, "allocated here", {}, "", text);
+        report("acl-leak", block.made, "allocated here", {}, "", text);
     }
     for (const auto& [at, stream] : s.streams)
-        if (at != nullptr) finding("acl-leak", stream.created, "created here", {}, "", "a stream is never destroyed");
+        if (at != nullptr) report("acl-leak", stream.created, "created here", {}, "", "a stream is never destroyed");
     for (const auto& [at, thing] : s.things) {
         std::snprintf(text, sizeof text, "a %s is never destroyed", thing.kind);
-        finding("acl-leak", thing.made, "created here", {}, "", text);
+        report("acl-leak", thing.made, "created here", {}, "", text);
     }
 }
 
