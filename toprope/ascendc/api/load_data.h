@@ -192,15 +192,20 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
     }
     Instr& instr =
         record(op, site, row_fractals * column_fractals, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(turned) << 9);
-    // What is read: the whole map for a general filter; for 1x1 filters (plain matrices) the rows and channel blocks asked for.
+    // What is read: whole channel blocks for a general filter; for 1x1 filters (plain matrices) the rows and channel blocks asked for.
     if (map.filter_w == 1 && map.filter_h == 1 && map.stride_w == 1 && map.stride_h == 1 && e.k % c0 == 0 && !e.repeats()) {
         const uint32_t present = map.map.h * map.map.w > e.m_start ? map.map.h * map.map.w - e.m_start : 0;
         const uint32_t m = e.m < present ? e.m : present;
         if (m > 0)
             touch(instr, Space::l1, Mode::read, src.address() + (uint64_t{e.k_start / c0} * map.map.h * map.map.w + e.m_start) * 32,
                   uint64_t{m} * 32, e.k / c0, int64_t{map.map.h} * map.map.w * 32);
-    } else {
-        touch(instr, Space::l1, Mode::read, src.address(), source_bytes, 1, 0, false, true);
+    } else {  // the channel blocks whose taps are asked for
+        const uint64_t block = uint64_t{map.map.h} * map.map.w * 32;
+        const uint32_t blocks = ceil_div(map.channels, c0), columns_of_block = map.filter_w * map.filter_h * c0;
+        const uint32_t first = e.repeats() ? 0 : e.k_start / columns_of_block;
+        const uint32_t end = e.repeats() ? blocks : ceil_div(e.k_start + e.k, columns_of_block);
+        const uint32_t last = end < blocks ? end : blocks;
+        if (first < last) touch(instr, Space::l1, Mode::read, src.address() + first * block, (last - first) * block, 1, 0, false, true);
     }
     touch(instr, dst.space(), Mode::write, dst.address(), bytes);
     if (!self->execute) return;
