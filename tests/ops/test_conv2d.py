@@ -1,0 +1,65 @@
+"""conv2d beyond its cases: rules named at tiling time, the search's tiles fit, formats against NCHW, agreement with torch's definition."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toprope import ops, soc
+from toprope.errors import BadArgument
+
+CHIP = soc.load("ascend910b1")
+HOST = ops.host("conv2d")
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return np.zeros(shape, np.float16)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "rule"),
+    [
+        ((half(1, 1, 8, 8, 16).astype(np.float32), half(1, 3, 3, 1, 16, 16)), {}, "float32"),
+        ((half(1, 16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "NC1HWC0"),
+        ((half(1, 1, 8, 8, 16), half(9, 1, 16, 16)), {}, "FRACTAL_Z"),
+        ((half(1, 2, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {}, "channel blocks"),
+        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"pad": 3}, "pad less"),
+        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"stride": 0}, "stride"),
+        ((half(1, 1, 4, 4, 16), half(1, 3, 3, 1, 16, 16)), {"dilation": 2}, "holds the filter"),
+        ((half(1, 1, 2, 20000, 16), half(1, 2, 2, 1, 16, 16)), {}, "do not fit L1"),
+    ],
+)
+def test_a_broken_rule_is_named(inputs: tuple[Any, ...], attributes: dict[str, Any], rule: str) -> None:
+    with pytest.raises(BadArgument) as refused:
+        HOST.plan("optimised", CHIP, *inputs, **attributes)
+    assert rule in str(refused.value)
+
+
+def test_it_is_the_convolution_of_nchw_images() -> None:
+    spec = importlib.util.spec_from_file_location("conv2d_golden", ops.FOLDER / "conv2d" / "golden.py")
+    assert spec is not None and spec.loader is not None
+    formats = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(formats)
+    random = np.random.default_rng(0)
+    x = random.integers(-3, 4, (2, 19, 9, 11)).astype(np.float16)
+    w = random.integers(-2, 3, (21, 19, 3, 3)).astype(np.float16)
+    plan = HOST.plan("optimised", CHIP, formats.image_blocks(x), formats.filter_blocks(w), stride=2, pad=1)
+    plan.launch("conv2d")
+    y = formats.image(plan.outputs[0], 21)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    for n, f, i, j in ((0, 0, 0, 0), (1, 20, 4, 5), (0, 7, 2, 3)):  # whole numbers: sums are exact
+        window = padded[n, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
+        assert y[n, f, i, j] == np.float16((window * w[f].astype(np.float64)).sum())
+
+
+@pytest.mark.parametrize(
+    ("c1", "size", "kernel", "n1"), [(1, 224, 7, 4), (4, 56, 3, 4), (128, 7, 1, 32), (16, 14, 3, 16)]
+)
+def test_the_search_fits_and_beats_the_simple_tiling(c1: int, size: int, kernel: int, n1: int) -> None:
+    layer = HOST.Layer(8, c1, size, size, n1, kernel, kernel, 1, kernel // 2, 1)
+    chosen = HOST.choose(layer, CHIP)
+    assert chosen.fits(layer, CHIP)
+    assert chosen.cycles(layer, CHIP) < HOST.simple(layer, CHIP, 2).cycles(layer, CHIP)

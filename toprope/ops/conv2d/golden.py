@@ -1,0 +1,55 @@
+"""The reference of conv2d in NumPy, and the formats it takes out of and into NCHW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+C0 = 16
+
+
+def conv2d(x: Array, w: Array, stride: int = 1, pad: int = 0, dilation: int = 1, **_: Any) -> Array:
+    """y [N, N1, HO, WO, 16] of x [N, C1, H, W, 16] and w [C1, KH, KW, N1, 16, 16], in the precision of x: a product per tap."""
+    _, kernel_h, kernel_w, *_rest = w.shape
+    frame = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)))
+    high = (frame.shape[2] - (kernel_h - 1) * dilation - 1) // stride + 1
+    wide = (frame.shape[3] - (kernel_w - 1) * dilation - 1) // stride + 1
+    y = np.zeros((x.shape[0], w.shape[3], high, wide, C0), x.dtype)
+    for i in range(kernel_h):
+        for j in range(kernel_w):
+            top, left = i * dilation, j * dilation
+            seen = frame[
+                :, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride
+            ]
+            y += np.einsum("nchwk,cbfk->nbhwf", seen, w[:, i, j], optimize=True)
+    return y
+
+
+def padded(x: Array, w: Array, **_: Any) -> Array:
+    """The convolution of the launch file: pad 1."""
+    return conv2d(x, w, pad=1)
+
+
+def image_blocks(x: Array) -> Array:
+    """NC1HWC0 of an NCHW image: channels in blocks of 16, the last filled up with zeros."""
+    n, c, h, w = x.shape
+    filled = np.zeros((n, -(-c // C0) * C0, h, w), x.dtype)
+    filled[:, :c] = x
+    return np.ascontiguousarray(filled.reshape(n, -1, C0, h, w).transpose(0, 1, 3, 4, 2))
+
+
+def filter_blocks(w: Array) -> Array:
+    """FRACTAL_Z of filters [N, C, KH, KW]: [C1, KH, KW, N1, 16, 16], filled up with zeros."""
+    n, c, kh, kw = w.shape
+    filled = np.zeros((-(-n // C0) * C0, -(-c // C0) * C0, kh, kw), w.dtype)
+    filled[:n, :c] = w
+    blocks = filled.reshape(filled.shape[0] // C0, C0, filled.shape[1] // C0, C0, kh, kw)
+    return np.ascontiguousarray(blocks.transpose(2, 4, 5, 0, 1, 3))
+
+
+def image(y: Array, channels: int) -> Array:
+    """NCHW of an NC1HWC0 image with this many channels."""
+    n, blocks, h, w, _ = y.shape
+    return np.ascontiguousarray(y.transpose(0, 1, 4, 2, 3).reshape(n, blocks * C0, h, w)[:, :channels])
