@@ -42,7 +42,11 @@ def described_inputs(
             cure="its inputs are " + ", ".join(t.name for t in of.inputs),
         )
     each = [dtypes] * len(shapes) if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else list(dtypes)
-    each += [each[-1]] * (len(shapes) - len(each))
+    each += each[-1:] * (len(shapes) - len(each))
+    if len(each) < len(shapes):
+        raise BadArgument(
+            f"no element type was given for the inputs of {of.type}", cure="pass dtypes, one for all or one each"
+        )
     out: list[list[TensorValue]] = []
     for i, (tensor, shape) in enumerate(zip(of.inputs, shapes, strict=True)):
         if shape is None:

@@ -41,7 +41,8 @@ public:
     void set_##name(int32_t value) { name = value; }
     TOPROPE_FIELD(usedCoreNum)
     TOPROPE_FIELD(M)
-    TOPROPE_FIELD(N) TOPROPE_FIELD(Ka) TOPROPE_FIELD(Kb) TOPROPE_FIELD(singleCoreM) TOPROPE_FIELD(singleCoreN) TOPROPE_FIELD(singleCoreK)
+    TOPROPE_FIELD(N)
+    TOPROPE_FIELD(Ka) TOPROPE_FIELD(Kb) TOPROPE_FIELD(singleCoreM) TOPROPE_FIELD(singleCoreN) TOPROPE_FIELD(singleCoreK)
         TOPROPE_FIELD(baseM) TOPROPE_FIELD(baseN) TOPROPE_FIELD(baseK) TOPROPE_FIELD(depthA1) TOPROPE_FIELD(depthB1) TOPROPE_FIELD(stepM)
             TOPROPE_FIELD(stepN) TOPROPE_FIELD(isBias) TOPROPE_FIELD(transLength) TOPROPE_FIELD(iterateOrder) TOPROPE_FIELD(shareMode)
                 TOPROPE_FIELD(shareL1Size) TOPROPE_FIELD(shareL0CSize) TOPROPE_FIELD(shareUbSize) TOPROPE_FIELD(batchM)
