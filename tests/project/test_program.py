@@ -257,3 +257,32 @@ def test_the_aclnn_header_has_the_documented_order() -> None:
         "aclnnMyOpGetWorkspaceSize(const aclTensor* t0, const aclTensorList* t1, int64_t a0, const aclFloatArray* a1, const aclTensor* t2,"
         " uint64_t* workspaceSize, aclOpExecutor** executor)"
     ) in text
+
+
+SPLIT_MAIN = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "acl/acl_op_compiler.h"
+size_t bytes_of(aclTensorDesc* desc);
+int main(int argc, char** argv) {
+    const int64_t dims[] = {2, 3};
+    aclTensorDesc* desc = aclCreateTensorDesc(ACL_FLOAT16, 2, dims, ACL_FORMAT_ND);
+    int32_t rows[1] = {7};
+    aclDataBuffer* buffer = aclCreateDataBuffer(rows, sizeof rows);
+    std::printf("%zu %d %s\\n", bytes_of(desc), *static_cast<int32_t*>(aclGetDataBufferAddr(buffer)), argc > 1 ? argv[1] : "");
+    std::printf("%g %d\\n", aclFloat16ToFloat(aclFloatToFloat16(0.1f)), aclrtMalloc(nullptr, 1, ACL_MEM_MALLOC_HUGE_FIRST));
+    aclDestroyTensorDesc(desc);
+    aclDestroyDataBuffer(buffer);
+}
+"""
+
+
+def test_a_program_in_two_files_with_arguments(tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text(SPLIT_MAIN)
+    (tmp_path / "bytes.cpp").write_text(
+        '#include "acl/acl.h"\nsize_t bytes_of(aclTensorDesc* d) { return aclGetTensorDescSize(d); }\n'
+    )
+    code, report, said = run(tmp_path / "bytes.cpp", str(tmp_path / "main.cpp"), "hello")
+    assert said.splitlines() == ["12 7 hello", "0.0999756 107000"] and code == 0 and report["findings"] == []
+    with pytest.raises(BadInput, match="calls _Z8bytes_of"):
+        run_program([tmp_path / "main.cpp"], load("ascend910b1"))

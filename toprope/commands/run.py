@@ -36,8 +36,9 @@ def main(argv: list[str]) -> int:
         help="for a host program: stop it when it runs longer (default 600)",
     )
     options = p.parse_intermixed_args(argv)
-    if is_program(Path(options.kernel)):
-        return _run_program(options)
+    sources = [Path(options.kernel), *(Path(a) for a in options.arguments if a.endswith(SOURCES))]
+    if any(map(is_program, sources)):
+        return _run_program(options, sources)
     prepared = prepare(options)
     if prepared is None:
         return 0
@@ -63,9 +64,8 @@ def _run(prepared: Prepared) -> int:
     return 1 if result.errors or not result.passed else 0
 
 
-def _run_program(options: argparse.Namespace) -> int:
-    """A source with a main function: more sources and the program's own arguments follow its name."""
-    sources = [Path(options.kernel), *(Path(a) for a in options.arguments if a.endswith(SOURCES))]
+def _run_program(options: argparse.Namespace, sources: list[Path]) -> int:
+    """Sources of which one has a main function; the program's own arguments follow their names."""
     result = run_program(
         sources,
         load_soc(options.soc or DEFAULT_SOC),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "acl_base.h"
+#include "acl_desc.h"
 #include "acl_rt.h"
 
 extern "C" {
