@@ -39,6 +39,11 @@ inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padLis
 // Where the hardware keeps the flags between cores: the launcher's business here.
 inline void SetSyncBaseAddr(uint64_t) {}
 
+// An element type of later chips, so that templates which ask for it compile.
+struct fp8_e8m0_t {
+    uint8_t bits;
+};
+
 struct TrueType {};
 struct FalseType {};
 

@@ -3,7 +3,21 @@
 
 #include "../core/cube.h"
 
-enum QuantMode_t { NoQuant, F322F16, F322BF16, DEQF16, VDEQF16, QF322B8_PRE, VQF322B8_PRE, REQ8, VREQ8 };
+enum QuantMode_t {
+    NoQuant,
+    F322F16,
+    F322BF16,
+    DEQF16,
+    VDEQF16,
+    QF322B8_PRE,
+    VQF322B8_PRE,
+    REQ8,
+    VREQ8,
+    // Of later chips: an error where one is used.
+    QF322F16_PRE,
+    QF322BF16_PRE,
+    QF322F32_PRE
+};
 
 namespace AscendC {
 
@@ -173,6 +187,9 @@ bool require_fixpipe(const Op& op, const AscendC::LocalTensor<S>& src, const Asc
         report("wrong-position", site, &op, "Fixpipe: src is in %s; it must be in L0C (CO1)", kSpaceNames[static_cast<int>(src.space())]);
         return false;
     }
+    if (p.quantPre > VREQ8)
+        report("quant-mode-missing", site, &op, "Fixpipe: quantPre is %d, a mode that this chip does not have",
+               static_cast<int>(p.quantPre));
     if (sizeof(D) != sizeof(S) && p.quantPre == NoQuant)
         report("quant-mode-missing", site, &op,
                "Fixpipe changes the element type, but quantPre is NoQuant: set F322F16, F322BF16 or a quantisation mode");

@@ -73,7 +73,7 @@
 #define __no_simd_vf_fusion__
 #define ASCENDC_INTERNAL_CORE_TYPE
 
-using GM_ADDR = uint8_t*;
+#define GM_ADDR uint8_t*  // a macro, as in the vendor's headers: `const GM_ADDR` points to constant bytes
 
 // Loops over tensors may alias only when both operands are the same range, which vectorises safely.
 #if defined(__clang__)
