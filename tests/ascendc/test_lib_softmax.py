@@ -64,6 +64,12 @@ def text() -> str:
             ["m", "k", "n", "update"],
         )
         out += ub_kernel(
+            f"FlashPacked_{d}_{w}",
+            six,
+            f"{info} SoftmaxFlashV2<{d}, true, false, false, false, kPacked>(y, b, a, x, e, b, a, t, tiling, info);",
+            ["m", "k", "n"],
+        )
+        out += ub_kernel(
             f"FlashOld_{d}_{w}",
             six,
             f"{info} SoftmaxFlash<{d}>(y, b, a, x, e, b, a, t, tiling, true, info);",
@@ -234,3 +240,21 @@ def test_too_little_space_is_a_finding(compiled: KernelFile) -> None:
     a, b = np.zeros((8, 8), np.float32), np.zeros((8, 8), np.float32)
     run = call(compiled, "SoftMax_float_float", x, y, a, b, np.zeros(256, np.uint8), 8, 64, 64, 1)
     assert mistakes(run) == {"temporary-space-too-small"}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("tmp", [8192, 12000, 32768])
+def test_packed_row_values_are_read_at_whole_blocks(compiled: KernelFile, pair: Any, tmp: int) -> None:
+    t, v = pair
+    m, k = 48, 32
+    x = matrix(t, m, k)
+    old_max, old_sum = matrix(v, 1, m, 1)[0], np.abs(matrix(v, 1, m, 2)[0]) + 1
+    y, a, b, e = np.zeros_like(x), old_max.copy(), old_sum.astype(v), np.zeros(m, t)
+    run = call(compiled, f"FlashPacked_{CPP[t]}_{CPP[v]}", x, y, a, b, e, np.zeros(tmp, np.uint8), m, k, k)
+    assert not mistakes(run)
+    wide, before = x.astype(np.float64), old_max.astype(np.float64)
+    top = np.maximum(wide.max(-1), before)
+    close(y, np.exp(wide - top[:, None]))
+    close(a, top)
+    close(e, np.exp(before - top))
+    close(b, np.exp(wide - top[:, None]).sum(-1) + np.exp(before - top) * old_sum.astype(np.float64))

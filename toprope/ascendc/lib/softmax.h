@@ -80,14 +80,20 @@ struct SoftmaxRound {
     }
 };
 
-// Calls body(round) for as many rows at a time as the scratch allows.
-template <typename F>
+// Calls body(round) for as many rows at a time as the scratch allows. Packed row values are loaded from tensors of V, (m, 1) as the page
+// SoftmaxFlashV2 says, so that a round begins at a whole block of them.
+template <typename V, typename F>
 void softmax_rounds(Scratch scratch, RowTemporaries t, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site,
                     const F& body) {
     if (self->type == CoreType::aic || shape.srcM == 0 || shape.srcK == 0) return;
     const RowScratch s(scratch, shape.srcM, shape.srcK, t.block_tensors, t.data_tensors, packed_values, site);
-    for (uint32_t first = 0; s.rows > 0 && first < shape.srcM; first += s.rows) {
-        const uint32_t rows = shape.srcM - first < s.rows ? shape.srcM - first : s.rows;
+    constexpr uint32_t kBlock = 32 / sizeof(V);
+    const uint32_t step = packed_values && s.rows < shape.srcM ? s.rows / kBlock * kBlock : s.rows;
+    if (s.rows > 0 && step == 0)
+        report("temporary-space-too-small", site, &kOpScratch,
+               "softmax with one value per row works on %u rows at a time, but the temporary space holds %u", kBlock, s.rows);
+    for (uint32_t first = 0; step > 0 && first < shape.srcM; first += step) {
+        const uint32_t rows = shape.srcM - first < step ? shape.srcM - first : step;
         body(SoftmaxRound{Rows{rows, shape.srcK, site}, first, shape.oriSrcK, packed_values, s});
     }
 }
@@ -112,7 +118,7 @@ void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC:
              const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape, bool packed_values, Site site,
              bool logarithm = false) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftMax: half and float only (see `toprope api SoftMax`)");
-    softmax_rounds(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds<V>(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
         r.rows.template reduce<Fold::MAX>(r.s.blocks[0], x, r.n, r.s.partial, r.s.packed);
         const FloatTensor y = exponentials(r, dst, x);
@@ -136,7 +142,7 @@ template <typename T, typename V>
 void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bool divide, const AscendC::SoftMaxShapeInfo& shape,
                    bool packed_values, Site site) {
     static_assert(kLibraryFloat<T> && kLibraryFloat<V>, "SoftmaxFlash: half and float only (see `toprope api SoftmaxFlashV2`)");
-    softmax_rounds(scratch, flash_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds<V>(scratch, flash_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor &max = r.s.blocks[0], &sum = r.s.blocks[1], &scale = r.s.blocks[2], x = r.matrix(t.src, r.s.data[0]);
         const Steps<float> v = r.values();
         r.rows.template reduce<Fold::MAX>(max, x, r.n, r.s.partial, r.s.packed);
@@ -160,7 +166,7 @@ template <typename T, typename V>
 void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<V>& sum,
                     const AscendC::LocalTensor<V>& max, const AscendC::LocalTensor<T>& src, const AscendC::SoftMaxShapeInfo& shape,
                     bool packed_values, Site site) {
-    softmax_rounds(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
+    softmax_rounds<V>(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
         r.load_values(r.s.blocks[0], max), r.load_values(r.s.blocks[1], sum);
         const FloatTensor y = exponentials(r, dst, x);
@@ -174,7 +180,7 @@ template <typename T>
 void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& grad,
                   const AscendC::LocalTensor<T>& src, bool front, const AscendC::SoftMaxShapeInfo& shape, Site site) {
     static_assert(kLibraryFloat<T>, "SoftmaxGrad: half and float only (see `toprope api SoftmaxGrad`)");
-    softmax_rounds(scratch, kSoftmaxGradTemporaries, shape, false, site, [&](const SoftmaxRound& r) {
+    softmax_rounds<T>(scratch, kSoftmaxGradTemporaries, shape, false, site, [&](const SoftmaxRound& r) {
         const FloatTensor &product = r.s.data[0], g = r.matrix(grad, r.s.data[0]), y = r.matrix(src, r.s.data[1]);
         const Steps<float> v = r.rows.all();
         v.mul(product, g, y);
