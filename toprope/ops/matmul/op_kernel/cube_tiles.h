@@ -19,25 +19,29 @@ class CubeTiles {
 public:
     // c (m x n) = a x b (k x n), all row-major; `aRows` rows of a lie there.
     __aicore__ inline void Open(GM_ADDR a, uint64_t aRows, GM_ADDR b, GM_ADDR c, uint32_t rowsOfC, uint32_t columnsOfC, uint32_t depth) {
+        pipe.InitBuffer(a1, buffers * TILE_M * PACKET_K * sizeof(half));
+        pipe.InitBuffer(b1, buffers * TILE_N * PACKET_K * sizeof(half));
+        pipe.InitBuffer(a2, buffers * TILE_M * STEP_K * sizeof(half));
+        pipe.InitBuffer(b2, buffers * TILE_N * STEP_K * sizeof(half));
+        pipe.InitBuffer(c0, TILE_M * TILE_N * sizeof(float));
+        Take(a, aRows, b, c, rowsOfC, columnsOfC, depth);
+        Free(true);
+    }
+    // The next tiles are of another product.
+    __aicore__ inline void Take(GM_ADDR a, uint64_t aRows, GM_ADDR b, GM_ADDR c, uint32_t rowsOfC, uint32_t columnsOfC, uint32_t depth) {
         m = rowsOfC;
         n = columnsOfC;
         k = depth;
         aGm.SetGlobalBuffer((__gm__ half*)a, aRows * k);
         bGm.SetGlobalBuffer((__gm__ half*)b, static_cast<uint64_t>(k) * n);
         cGm.SetGlobalBuffer((__gm__ half*)c, static_cast<uint64_t>(m) * n);
-        pipe.InitBuffer(a1, buffers * TILE_M * PACKET_K * sizeof(half));
-        pipe.InitBuffer(b1, buffers * TILE_N * PACKET_K * sizeof(half));
-        pipe.InitBuffer(a2, buffers * TILE_M * STEP_K * sizeof(half));
-        pipe.InitBuffer(b2, buffers * TILE_N * STEP_K * sizeof(half));
-        pipe.InitBuffer(c0, TILE_M * TILE_N * sizeof(float));
-        Free(true);
     }
     __aicore__ inline void Close() { Free(false); }
 
-    // The tile of c at (row, column), `height` rows of it, from the rows of a that begin at aRow.
-    __aicore__ inline void Tile(uint64_t aRow, uint32_t row, uint32_t column, uint32_t height) {
+    // The tile of c at (row, column), `height` rows and up to `width` columns of it, from the rows of a that begin at aRow.
+    __aicore__ inline void Tile(uint64_t aRow, uint32_t row, uint32_t column, uint32_t height, uint32_t width = TILE_N) {
         rows = height;
-        columns = Least(TILE_N, n - column);
+        columns = Least(width, n - column);
         if constexpr (!unitFlag) AscendC::WaitFlag<AscendC::HardEvent::FIX_M>(0);
         if constexpr (buffers == 2) Load(aRow, column, 0);
         for (uint32_t at = 0; at < k; at += PACKET_K) {
