@@ -25,12 +25,13 @@ from toprope.tile.tuner import tune as search
 
 exp, log, sqrt, rsqrt = BUILTINS["exp"], BUILTINS["log"], BUILTINS["sqrt"], BUILTINS["rsqrt"]
 reciprocal, abs, relu = BUILTINS["reciprocal"], BUILTINS["abs"], BUILTINS["relu"]
-sum, max, maximum, minimum = BUILTINS["sum"], BUILTINS["max"], BUILTINS["maximum"], BUILTINS["minimum"]
+sum, max, min, gather = BUILTINS["sum"], BUILTINS["max"], BUILTINS["min"], BUILTINS["gather"]
+maximum, minimum = BUILTINS["maximum"], BUILTINS["minimum"]
 where, full, zeros = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"]
 tiles, acc, stage = BUILTINS["tiles"], BUILTINS["acc"], BUILTINS["stage"]
 
 __all__ = [
-    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "i16",
-    "i32", "inf", "kernel", "log", "max", "maximum", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage", "sum",
+    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "gather",
+    "i16", "i32", "inf", "kernel", "log", "max", "maximum", "min", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage", "sum",
     "tiles", "torch_op", "tune", "where", "zeros",
 ]  # fmt: skip

@@ -48,6 +48,7 @@ class Product:
     swizzle: int
     lines: dict[str, int]
     sizes: dict[str, int]
+    bias: str = ""
 
     @property
     def kind(self) -> Dtype:
@@ -57,7 +58,9 @@ class Product:
     def ledger_bytes(self) -> dict[str, int]:
         """Bytes of each memory: two buffers of every operand tile, one sum."""
         m, n, k = (-(-i.size // 16) * 16 for i in (self.rows, self.columns, self.steps))
-        return {"l1": 2 * (m + n) * k * 2, "l0a": 2 * m * k * 2, "l0b": 2 * n * k * 2, "l0c": m * n * 4}
+        bias = n * 4 if self.bias else 0
+        found = {"l1": 2 * (m + n) * k * 2 + bias, "l0a": 2 * m * k * 2, "l0b": 2 * n * k * 2, "l0c": m * n * 4}
+        return {**found, "bias": bias} if bias else found
 
     def over(self, soc: Soc) -> list[str]:
         """Memories that are too small on this chip."""
@@ -100,7 +103,7 @@ class ProductReader(Reader):
             raise self.form(outer)
         rows, columns = (self.new_index(t.id, e, s) for t, (e, s) in zip(targets, pairs, strict=True))
         self.env |= {targets[0].id: rows, targets[1].id: columns}
-        name = self.accumulator(statements[0])
+        name, bias = self.accumulator(statements[0], columns)
         inner = statements[1]
         (target,), ((extent, size),), _ = self.loop_header(inner)
         steps = self.new_index(target.id, extent, size)
@@ -108,10 +111,10 @@ class ProductReader(Reader):
         left, right = self.sum(inner.body, name)
         result, relu = self.exit(statements[2], name, (rows, columns))
         self.check(inner, left, right, (rows, columns, steps))
-        lines = {"loop": outer.lineno, "sum": inner.body[0].lineno, "store": statements[2].lineno}
+        lines = {"loop": outer.lineno, "acc": statements[0].lineno, "sum": inner.body[0].lineno, "store": statements[2].lineno}
         return Product(
             self.source.node.name, self.source.file, self.params, rows, columns, steps, left, right, result, relu,
-            options.get("swizzle", 1), lines, self.sizes,
+            options.get("swizzle", 1), lines, self.sizes, bias,
         )  # fmt: skip
 
     def form(self, node: ast.AST) -> Exception:
@@ -120,11 +123,23 @@ class ProductReader(Reader):
             "write: for i, j in tiles((M, BM), (N, BN)): acc = tile.acc((i, j)); for k in tiles(K, BK): acc = acc + a[i, k] @ b[k, j]; c[i, j] = acc.to(type)",
         )  # fmt: skip
 
-    def accumulator(self, node: ast.stmt) -> str:
+    def accumulator(self, node: ast.stmt, columns: Index) -> tuple[str, str]:
+        """The name of acc((i, j)), and the array of acc((i, j), bias=b[j]) or nothing."""
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=f)) if self.is_builtin(f, "acc"):
-                return name
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=f, keywords=k)) if self.is_builtin(f, "acc"):
+                return name, self.bias(k[0], columns) if k else ""
         raise self.form(node)
+
+    def bias(self, node: ast.keyword, columns: Index) -> str:
+        """The float32 array that sums start with, through the bias table."""
+        if node.arg == "bias" and isinstance(node.value, ast.Subscript):
+            array: Any = self.expression(node.value.value)
+            if self.index(node.value, array) == (columns,) and array.param.dtype == f32:
+                return str(array.name)
+        raise self.error(
+            node.value, "an accumulator starts with something else than a row of float32",
+            'write tile.acc((i, j), bias=b[j]) with b: In["N", tile.f32]',
+        )  # fmt: skip
 
     def is_builtin(self, node: ast.expr, name: str) -> bool:
         found = self.expression(node) if isinstance(node, ast.Attribute | ast.Name) else None
@@ -185,9 +200,11 @@ class ProductReader(Reader):
     def check(self, node: ast.AST, left: Operand, right: Operand, axes: tuple[Index, Index, Index]) -> None:
         rows, columns, steps = axes
         wanted = (steps, columns) if not right.transposed else (columns, steps)
-        if left.transposed or left.where != (rows, steps) or right.where != wanted:
+        if left.where != ((steps, rows) if left.transposed else (rows, steps)) or right.where != wanted:
             raise self.error(
-                node, "the operands' indices do not form a product", "write a[i, k] @ b[k, j] or a[i, k] @ b[j, k].T"
+                node,
+                "the operands' indices do not form a product",
+                "write a[i, k] @ b[k, j], with a[k, i].T or b[j, k].T for operands that lie transposed",
             )
         if self.params[left.array].dtype != self.params[right.array].dtype:
             raise self.error(node, "the operands have two element types", "give both the same In[...] type")
@@ -206,7 +223,7 @@ public:
         pipe.InitBuffer(inA2, 2, BASE_M * BASE_K * sizeof(@T@));
         pipe.InitBuffer(inB2, 2, BASE_K * BASE_N * sizeof(@T@));
         pipe.InitBuffer(outCO1, 1, BASE_M * BASE_N * sizeof(float));
-    }
+@biasInit@    }
 
     __aicore__ inline void Process() {
         const uint32_t tilesM = (@M@ + TILE_M - 1) / TILE_M, tilesN = (@N@ + TILE_N - 1) / TILE_N;
@@ -216,7 +233,7 @@ public:
             columns = @N@ - column < TILE_N ? @N@ - column : TILE_N;
             rowsUp = Up(rows);
             columnsUp = Up(columns);
-            LocalTensor<float> sum = outCO1.AllocTensor<float>();
+@biasIn@            LocalTensor<float> sum = outCO1.AllocTensor<float>();
             for (step = 0; step < @K@; step += TILE_K) {
                 depth = @K@ - step < TILE_K ? @K@ - step : TILE_K;
                 depthUp = Up(depth);
@@ -239,12 +256,12 @@ private:
         LocalTensor<@T@> b = inB1.AllocTensor<@T@>();
         Nd2NzParams nd2nz;
         nd2nz.ndNum = 1;
-        nd2nz.nValue = rows;
-        nd2nz.dValue = depth;
+        nd2nz.nValue = @aTileRows@;
+        nd2nz.dValue = @aTileColumns@;
         nd2nz.srcDValue = @aColumns@;
-        nd2nz.dstNzC0Stride = rowsUp;
+        nd2nz.dstNzC0Stride = @aTileRows@Up;
         nd2nz.dstNzNStride = 1;
-        DataCopy(a, aGm[static_cast<uint64_t>(row) * @aColumns@ + step], nd2nz);
+        DataCopy(a, aGm[static_cast<uint64_t>(@aRow@) * @aColumns@ + @aColumn@], nd2nz);
         nd2nz.nValue = @bTileRows@;
         nd2nz.dValue = @bTileColumns@;
         nd2nz.srcDValue = @bColumns@;
@@ -254,7 +271,7 @@ private:
         inB1.EnQue(b);
     }
 
-    // From L1 to L0A (zZ) and L0B (nZ), one line of fractals at a time.
+@biasIn()@    // From L1 to L0A (zZ) and L0B (nZ), one line of fractals at a time.
     __aicore__ inline void Split() {
         LocalTensor<@T@> a1 = inA1.DeQue<@T@>();
         LocalTensor<@T@> b1 = inB1.DeQue<@T@>();
@@ -262,8 +279,7 @@ private:
         LocalTensor<@T@> b2 = inB2.AllocTensor<@T@>();
         LoadData2DParams load;
         load.repeatTimes = depthUp / 16;
-        load.srcStride = rowsUp / 16;
-        for (uint32_t i = 0; i < rowsUp / 16; i++) LoadData(a2[i * 16 * depthUp], a1[i * 256], load);
+@splitA@
         load.repeatTimes = columnsUp / 16;
 @splitB@
         inA2.EnQue(a2);
@@ -282,7 +298,7 @@ private:
         mmad.k = depth;
         mmad.cmatrixInitVal = step == 0;
         if (step > 0 && mmad.m / 16 * (mmad.n / 16) < 10) PipeBarrier<PIPE_M>();  // small products may overtake the one before
-        Mmad(sum, a, b, mmad);
+@mmad@
         inA2.FreeTensor(a);
         inB2.FreeTensor(b);
     }
@@ -309,12 +325,59 @@ private:
     TQue<TPosition::A2, 2> inA2;
     TQue<TPosition::B2, 2> inB2;
     TQue<TPosition::CO1, 1> outCO1;
-    GlobalTensor<@T@> aGm, bGm;
+@biasQueues@    GlobalTensor<@T@> aGm, bGm;
     GlobalTensor<@C@> cGm;
     uint32_t @dims@;
     uint32_t row = 0, column = 0, step = 0, rows = 0, columns = 0, depth = 0, rowsUp = 0, columnsUp = 0, depthUp = 0;
 };
 """
+_MMAD = "        Mmad(sum, a, b, mmad);"
+_BIAS = {
+    "biasInit": """\
+        biasGm.SetGlobalBuffer((__gm__ float*)@bias@, @N@);
+        pipe.InitBuffer(inC1, 1, BASE_N * sizeof(float));
+        pipe.InitBuffer(inC2, 1, BASE_N * sizeof(float));
+""",
+    "biasIn": "            BiasIn();\n",
+    "biasIn()": """\
+    // The piece of bias for these columns into L1, zeros behind it, and on into the bias table.
+    __aicore__ inline void BiasIn() {
+        @markBias@
+        LocalTensor<float> row = inC1.AllocTensor<float>();
+        Fill(row, {1, static_cast<uint16_t>(columnsUp * sizeof(float) / 32), 0, 0.0f});
+        PipeBarrier<PIPE_MTE2>();
+        Nd2NzParams nd2nz;
+        nd2nz.ndNum = 1;
+        nd2nz.nValue = 1;
+        nd2nz.dValue = columns;
+        nd2nz.srcDValue = columns;
+        nd2nz.dstNzC0Stride = 1;
+        nd2nz.dstNzNStride = 1;
+        DataCopy(row, biasGm[column], nd2nz);  // one row: fractals of a single line lie side by side
+        inC1.EnQue(row);
+        row = inC1.DeQue<float>();
+        LocalTensor<float> table = inC2.AllocTensor<float>();
+        DataCopy(table, row, DataCopyParams(1, columnsUp * sizeof(float) / 64, 0, 0));
+        inC2.EnQue(table);
+        inC1.FreeTensor(row);
+    }
+
+""",
+    "mmad": """\
+        if (step == 0) {
+            LocalTensor<float> table = inC2.DeQue<float>();
+            mmad.cmatrixInitVal = false;
+            Mmad(sum, a, b, table, mmad);
+            inC2.FreeTensor(table);
+        } else {
+            Mmad(sum, a, b, mmad);
+        }""",
+    "biasQueues": """\
+    TQue<TPosition::C1, 1> inC1;
+    TQue<TPosition::C2, 1> inC2;
+    GlobalTensor<float> biasGm;
+""",
+}
 _ORDER = """\
             row = task / tilesN * TILE_M;
             column = task % tilesN * TILE_N;"""
@@ -324,18 +387,26 @@ _SWIZZLE = """\
             const uint32_t high = tilesM - band < @swizzle@ ? tilesM - band : @swizzle@;
             row = (band + inside % high) * TILE_M;
             column = inside / high * TILE_N;"""
+_SPLIT_A = """\
+        load.srcStride = rowsUp / 16;
+        for (uint32_t i = 0; i < rowsUp / 16; i++) LoadData(a2[i * 16 * depthUp], a1[i * 256], load);"""
+_SPLIT_A_TRANSPOSED = """\
+        load.srcStride = 1;
+        load.ifTranspose = true;
+        for (uint32_t i = 0; i < rowsUp / 16; i++) LoadData(a2[i * 16 * depthUp], a1[i * 16 * depthUp], load);"""
 _SPLIT_B = """\
         load.srcStride = depthUp / 16;
         load.ifTranspose = true;
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[i * 256], load);"""
 _SPLIT_B_TRANSPOSED = """\
         load.srcStride = 1;
+        load.ifTranspose = false;
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[i * 16 * columnsUp], load);"""
 
 
 def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
     """The class of a matrix product, and the statements that run it."""
-    used = {n: q for n, q in p.params.items() if n in (p.left.array, p.right.array, p.result)}
+    used = {n: q for n, q in p.params.items() if n in (p.left.array, p.right.array, p.result, p.bias)}
     names, dims = list(used), list({d.name: None for q in used.values() for d in q.dims})
     python = Path(p.file).read_text().splitlines() if Path(p.file).exists() else []
 
@@ -352,6 +423,9 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
         "keep": "\n".join(f"        this->{d} = {d};" for d in dims), "dims": ", ".join(f"{d} = 0" for d in dims),
         "order": _ORDER if p.swizzle == 1 else _SWIZZLE.replace("@swizzle@", str(p.swizzle)),
         "splitB": _SPLIT_B_TRANSPOSED if p.right.transposed else _SPLIT_B,
+        "splitA": _SPLIT_A_TRANSPOSED if p.left.transposed else _SPLIT_A,
+        "aTileRows": "depth" if p.left.transposed else "rows", "aTileColumns": "rows" if p.left.transposed else "depth",
+        "aRow": "step" if p.left.transposed else "row", "aColumn": "row" if p.left.transposed else "step",
         "bTileRows": "columns" if p.right.transposed else "depth", "bTileColumns": "depth" if p.right.transposed else "columns",
         "bRow": "column" if p.right.transposed else "step", "bColumn": "step" if p.right.transposed else "column",
         "quant": _QUANT[p.params[p.result].dtype], "relu": "true" if p.relu else "false",
@@ -359,6 +433,8 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
     }  # fmt: skip
     for letter, index in zip("MNK", (p.rows, p.columns, p.steps), strict=True):
         words |= {f"tile{letter}": str(index.size), f"base{letter}": str(-(-index.size // 16) * 16)}
+    plain = {**dict.fromkeys(_BIAS, ""), "mmad": _MMAD}
+    words = {**(_BIAS if p.bias else plain), **words, "bias": p.bias, "markBias": mark(p.lines["acc"])}  # pieces first: they hold words
     text = _CLASS
     for word, replacement in words.items():
         text = text.replace(f"@{word}@", replacement)

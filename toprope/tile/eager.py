@@ -28,6 +28,11 @@ class Span:
     def __len__(self) -> int:
         return self.hi - self.lo
 
+    @property
+    def numpy(self) -> int | slice:
+        """The step as an index of NumPy."""
+        return self.lo if self.size == 1 else slice(self.lo, self.hi)
+
 
 class Tile:
     """A value of a kernel: lanes with an element type. Arithmetic is that of the vector unit, rounded after every operation."""
@@ -120,7 +125,10 @@ class Atomic:
 
     def __setitem__(self, key: Any, value: Tile) -> None:
         where = self._array.place(key)
-        self._array.data[where] += self._array.fitting(value, where)
+        if any(isinstance(w, np.ndarray) for w in where):  # an entry may come twice
+            np.add.at(self._array.data, where, self._array.fitting(value, where))
+        else:
+            self._array.data[where] += self._array.fitting(value, where)
 
 
 class GlobalArray:
@@ -139,7 +147,15 @@ class GlobalArray:
             raise TileError(
                 f"{len(keys)} indices for an array of {self.data.ndim} dimensions", cure="one index per dimension"
             )
-        return tuple(k if not isinstance(k, Span) else k.lo if k.size == 1 else slice(k.lo, k.hi) for k in keys)
+        return tuple(self.entries(k, n) if isinstance(k, Tile) else k.numpy for k, n in zip(keys, self.shape, strict=True))
+
+    def entries(self, index: Tile, extent: int) -> Array:
+        """An index tile, checked against the axis that it indexes. Raises TileError."""
+        found = index.data
+        if found.size and not 0 <= found.min() <= found.max() < extent:
+            wrong = found[(found < 0) | (found >= extent)].flat[0]
+            raise TileError(f"index {wrong} for an axis of {extent}", cure="every entry of an index tile must lie in the array")
+        return found
 
     def fitting(self, value: Tile | Accumulator, where: tuple[Any, ...]) -> Array:
         """The stored lanes; one value per row, (r, 1), goes to an array of one dimension."""
@@ -209,16 +225,23 @@ def unary(name: str) -> Callable[[Tile], Tile]:
 
 
 def reduce(name: str) -> Callable[..., Tile]:
-    """The level-A form of sum and max over the last axis."""
+    """The level-A form of sum, max and min over the last axis (one number per row) or the first one (one per column)."""
 
     def evaluate(x: Tile, axis: int = -1) -> Tile:
         rules.require(name, rules.REDUCE[name], x.dtype)
-        if axis not in (-1, x.data.ndim - 1):
-            raise TileError(f"{name} over axis {axis} of {x.data.ndim}", cure="reduce over the last axis")
+        if axis not in (-1, 0, x.data.ndim - 1):
+            raise TileError(f"{name} over axis {axis} of {x.data.ndim}", cure="reduce over axis 0 or 1")
+        if axis == 0 and x.data.ndim > 1:
+            return Tile(lanes.fold_columns(name, x.data), x.dtype)
         rows = x.data.reshape(-1, x.data.shape[-1])
         return Tile(lanes.fold_rows(name, rows).reshape(*x.data.shape[:-1], 1), x.dtype)
 
     return evaluate
+
+
+def gather(x: Tile, index: Tile) -> Tile:
+    """Elements of a tile of one dimension by an index tile. Raises TileError for an entry outside it."""
+    return Tile(x.data[GlobalArray(x.data).entries(index, x.data.size)], x.dtype)
 
 
 def where(condition: Tile, a: Any, b: Any) -> Tile:
@@ -253,9 +276,12 @@ class Product:
 class Accumulator:
     """A sum of products in the cube's accumulator memory (float32)."""
 
-    def __init__(self, rows: Span, columns: Span) -> None:
+    def __init__(self, rows: Span, columns: Span, bias: Tile | None = None) -> None:
         self.data = np.zeros((len(rows), len(columns)), np.float32)
-        self.started = False
+        self.started = bias is not None
+        if bias is not None:
+            rules.require("bias", (f32,), bias.dtype)
+            self.data[:] = bias.data
 
     def __add__(self, product: Product) -> Accumulator:
         if not isinstance(product, Product):
@@ -271,9 +297,9 @@ class Accumulator:
         return Tile(lanes.convert(self.data, numpy_of(kind)))
 
 
-def acc(shape: tuple[Span, Span]) -> Accumulator:
-    """An accumulator for the products of one tile of the result."""
-    return Accumulator(*shape)
+def acc(shape: tuple[Span, Span], bias: Tile | None = None) -> Accumulator:
+    """An accumulator for the products of one tile of the result; it starts with 0, or every row of it with `bias`."""
+    return Accumulator(*shape, bias)
 
 
 class Stage:
@@ -323,6 +349,7 @@ BUILTINS = {
     **{name: Builtin(name, reduce(name)) for name in rules.REDUCE},
     "maximum": Builtin("maximum", lambda a, b: binary("maximum", a, b)),
     "minimum": Builtin("minimum", lambda a, b: binary("minimum", a, b)),
+    "gather": Builtin("gather", gather),
     "where": Builtin("where", where),
     "full": Builtin("full", full),
     "zeros": Builtin("zeros", zeros),

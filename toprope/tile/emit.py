@@ -9,13 +9,15 @@ import numpy as np
 
 from toprope.dtypes import Dtype
 from toprope.tile import rules
-from toprope.tile.emit_text import FILL_PITCH, FILL_REPEAT, ROW_REDUCE, columns_operation, rows_operation
-from toprope.tile.language import TileError
+from toprope.tile.emit_copies import Copies, clean
+from toprope.tile.emit_text import (
+    COLUMN_FOLD, FILL_PITCH, FILL_REPEAT, PACK, PACK_BY_OFFSET, ROW_REDUCE, SPREAD, columns_operation, rows_operation,
+)  # fmt: skip
 from toprope.tile.plan import Plan, loops, pitch_elements
-from toprope.tile.program import ONE, Index, Loop, Number, Region, Store, Value
+from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of
 
-MOST_ROWS = 4095  # DataCopyPad's blockCount
-_RESERVED = {"pipe", "arena", "rows", "scratch", "task", "int", "float", "half", "auto", "for", "if", "this", "new"}
+_FOLDS = {"sum": "+", "max": ">", "min": "<"}
+_RESERVED = {"pipe", "arena", "rows", "scratch", "steps", "task", "int", "float", "half", "auto", "for", "if", "this", "new"}
 
 
 def literal(number: Number, kind: Dtype) -> str:
@@ -37,7 +39,7 @@ def numpy_is_integer(kind: Dtype) -> bool:
     return kind.numpy is not None and kind.numpy.kind == "i"
 
 
-class ClassText:
+class ClassText(Copies):
     """Prints the class of one variant."""
 
     def __init__(
@@ -62,7 +64,7 @@ class ClassText:
         self.used_text = functions  # of the whole file, by name
         self.regions = self.program.regions()
         self.pitch = pitch_elements(self.program)
-        used = {v.array for r in self.regions for v in r.loads} | {s.array for r in self.regions for s in r.stores}
+        used = arrays_of(self.regions)
         self.params = {n: p for n, p in self.program.params.items() if n in used}
 
     # ---- the class ---------------------------------------------------------------------------------------------------
@@ -91,6 +93,12 @@ class ClassText:
             lines.append(f"        pipe.InitBuffer({ring.name}, {ring.depth}, {ring.bytes});")
         for home, room in self.homes():
             lines.append(f"        pipe.InitBuffer({home}, {room});")
+        if self.plan.steps_bytes:
+            lines += [
+                "        // Where the elements of a gather lie: one in each block of 32 bytes.",
+                f"        CreateVecIndex(steps.Get<int32_t>(), 0, {self.plan.steps_bytes // 4});",
+                f"        Muls(steps.Get<int32_t>(), steps.Get<int32_t>(), 32, {self.plan.steps_bytes // 4});",
+            ]
         if self.plan.rows_bytes:
             lines.append(
                 "        // Rows are handled eight at a time, also in a smaller last tile: no number may be undefined."
@@ -101,6 +109,7 @@ class ClassText:
     def homes(self) -> list[tuple[str, int]]:
         """The TBufs and their bytes."""
         found = [("arena", self.plan.arena_bytes), ("rows", self.plan.rows_bytes), ("scratch", self.plan.scratch_bytes)]
+        found.append(("steps", self.plan.steps_bytes))
         return [(h, b) for h, b in found if b]
 
     def dims(self) -> list:  # type: ignore[type-arg]
@@ -230,81 +239,13 @@ class ClassText:
             [f'#line {line} "{self.program.file}"'] if self.directives else []
         )
 
-    def load(self, v: Value) -> list[str]:
-        """One tile from global memory into its input ring."""
-        name, ring, kind = self.names[v], self.plan.places[v].home, v.dtype.cpp
-        return [
-            *self.mark(v.line),
-            f"LocalTensor<{kind}> {name} = {ring}.AllocTensor<{kind}>();",
-            *self.copy_in(name, v),
-            f"{ring}.EnQue({name});",
-        ]
-
-    def copy_in(self, name: str, v: Value) -> list[str]:
-        rows, columns, size = self.row_count(v), self.extent(v.axes[1]), v.dtype.bits // 8
-        per_block = 32 // size
-        up = f"({columns} + {per_block - 1}) / {per_block} * {per_block}"
-        gap = "0"
-        if v.axes[0] != ONE:
-            self.limit_rows(v)
-            gap = f"({self.row_stride(v.where, v.array)} - {columns}) * {size}"
-        skip = "0" if per_block == self.pitch or v.axes[0] == ONE else f"({self.width(v)} - {up}) / {per_block}"
-        return [
-            f"DataCopyPad({name}, {v.array}Gm[{self.offset(v.where, v.array)}],",
-            f"            DataCopyExtParams{{{rows}, {columns} * {size}, {gap}, {skip}, 0}},",
-            f"            DataCopyPadExtParams<{v.dtype.cpp}>{{true, 0, static_cast<uint8_t>({up} - {columns}), static_cast<{v.dtype.cpp}>(0)}});",
-        ]
-
-    def row_count(self, v: Value) -> str:
-        return "1" if v.axes[0] == ONE else f"static_cast<uint16_t>({clean(v.axes[0])}Count)"
-
-    def limit_rows(self, v: Value) -> None:
-        if self.program.indices[v.axes[0]].size > MOST_ROWS:
-            raise TileError(
-                f"{self.program.file}:{v.line}: a tile of {self.program.indices[v.axes[0]].size} rows; one copy moves at most {MOST_ROWS}",
-                cure="use smaller row tiles",
-            )
-
-    def store(self, k: int, s: Store) -> list[str]:
-        """One tile out of its ring into global memory."""
-        v, ring, kind = s.value, f"out{k}", s.value.dtype.cpp
-        size, per_block, name = v.dtype.bits // 8, 32 // (v.dtype.bits // 8), f"{s.array}Tile"
-        rows, columns, gap, skip = self.row_count(v), self.extent(v.axes[1]), "0", "0"
-        if v.is_rows:  # one number per row, side by side
-            rows, columns = "1", self.extent(v.axes[0])
-        elif v.axes[0] != ONE:
-            self.limit_rows(v)
-            gap = f"({self.row_stride(s.where, s.array)} - {columns}) * {size}"
-            if per_block != self.pitch:
-                skip = f"({self.width(v)} - ({columns} + {per_block - 1}) / {per_block} * {per_block}) / {per_block}"
-        lines = [*self.mark(s.line), f"LocalTensor<{kind}> {name}{k} = {ring}.DeQue<{kind}>();"]
-        lines += [f"SetAtomicAdd<{kind}>();"] if s.atomic else []
-        lines += [
-            f"DataCopyPad({s.array}Gm[{self.offset(s.where, s.array)}], {name}{k},",
-            f"            DataCopyExtParams{{{rows}, {columns} * {size}, {skip}, {gap}, 0}});",
-        ]
-        lines += ["SetAtomicNone();"] if s.atomic else []
-        return [*lines, f"{ring}.FreeTensor({name}{k});"]
-
-    def offset(self, where: tuple[Index, ...], array: str) -> str:
-        """The first element of a tile in its array."""
-        text = f"static_cast<uint64_t>({clean(where[0].name)}Begin)"
-        for i, d in zip(where[1:], self.program.params[array].dims[1:], strict=True):
-            text = f"({text} * {d.name} + {clean(i.name)}Begin)"
-        return text
-
-    def row_stride(self, where: tuple[Index, ...], array: str) -> str:
-        """Elements between two rows of a tile in its array."""
-        at = next(n for n, i in enumerate(where) if not i.unit)
-        return " * ".join(d.name for d in self.program.params[array].dims[at + 1 :])
-
     def compute(self, region: Region) -> list[str]:
         """All vector work of a region between taking its inputs and handing over its outputs."""
         lines: list[str] = []
         for v in region.loads:
             home, name = self.plan.places[v].home, self.names[v]
             lines.append(f"LocalTensor<{v.dtype.cpp}> {name} = {home}.DeQue<{v.dtype.cpp}>();")
-            if 32 * 8 // v.dtype.bits != self.pitch:
+            if 32 * 8 // v.dtype.bits != self.pitch and not v.spread:
                 self.used_text["FillPitch"] = FILL_PITCH
                 lines.append(f"FillPitch({name}, {self.extent(v.axes[0])}, {self.extent(v.axes[1])}, {self.width(v)});")
         outputs = {s.value: k for k, s in enumerate(region.stores)}
@@ -362,10 +303,19 @@ class ClassText:
                 return [f"Duplicate({d}, {self.number(v)}, {n});"]
             case "copy" | "assign":
                 return [f"DataCopy({d}, {a[0]}, {self.lanes(v)});"]
+            case "spread":
+                self.used_text["Spread"] = SPREAD
+                return [f"Spread({d}, {a[0]}, {self.lanes(v)});"]
+            case "pack" | "gather":
+                return [self.gathered(v, d, a)]
+            case "reduce" if v.args[0].axes[1] == v.axes[1]:
+                self.used_text["ColumnFold"] = COLUMN_FOLD
+                x = v.args[0]
+                return [f"ColumnFold<'{_FOLDS[v.name]}'>({d}, {a[0]}, {self.extent(x.axes[0])}, {self.width(x)});"]
             case "reduce":
                 self.used_text["RowReduce"] = ROW_REDUCE
                 x = v.args[0]
-                flag = "true" if v.name == "max" else "false"
+                flag = f"'{_FOLDS[v.name]}'"
                 room = self.scratch(v, 0, self.plan.partial_bytes)
                 return [
                     f"RowReduce<{flag}>({d}, {a[0]}, {room}, {self.extent(x.axes[0])}, {self.extent(x.axes[1])}, {self.width(x)});"
@@ -375,6 +325,16 @@ class ClassText:
         other = a[2] if len(a) == 3 else self.number(v)
         mode = "VSEL_TENSOR_TENSOR_MODE" if len(a) == 3 else "VSEL_TENSOR_SCALAR_MODE"
         return [f"Select({d}, {a[0]}, {a[1]}, {other}, SELMODE::{mode}, {self.lanes(v)});"]
+
+    def gathered(self, v: Value, d: str, a: list[str]) -> str:
+        """Elements side by side: out of the blocks they were copied to, or out of a tile by a tile of offsets."""
+        rows, columns = self.extent(v.axes[0]), self.extent(v.axes[1])
+        width = "16" if v.is_rows else self.width(v)
+        if v.op == "pack":
+            self.used_text["Pack"] = PACK
+            return f"Pack({d}, {a[0]}, steps.Get<uint32_t>(), {rows}, {columns}, {width});"
+        self.used_text["PackByOffset"] = PACK_BY_OFFSET
+        return f"PackByOffset({d}, {a[0]}, {a[1]}, {columns}, {width});"
 
     def binary(self, v: Value, d: str, a: list[str]) -> str:
         call = rules.BINARY[v.name].call
@@ -410,22 +370,11 @@ class ClassText:
             return literal(v.number, v.dtype)
         return f"static_cast<{v.dtype.cpp}>(number{self.numbers.index((v.number, numpy_is_integer(v.dtype)))})"
 
-    def extent(self, axis: str) -> str:
-        return "1" if axis == ONE else f"{clean(axis)}Count"
-
-    def width(self, v: Value) -> str:
-        return f"{clean(v.axes[1])}Width"
-
     def lanes(self, v: Value) -> str:
         """Elements that an instruction over the whole value runs through, padding included."""
         if v.is_rows:
             return "16" if v.axes[0] == ONE else f"{clean(v.axes[0])}Lanes"
         return self.width(v) if v.axes[0] == ONE else f"{clean(v.axes[0])}Count * {self.width(v)}"
-
-
-def clean(name: str) -> str:
-    """A C++ identifier made of a name or an expression."""
-    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def function(name: str, body: list[str]) -> str:

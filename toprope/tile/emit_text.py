@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 ROW_REDUCE = """
-template <bool isMax, typename T>
+template <char fold, typename T>
 __aicore__ inline void Fold(const LocalTensor<T>& to, const LocalTensor<T>& from, uint32_t mask, uint32_t repeats) {
-    if constexpr (isMax) WholeReduceMax(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
+    if constexpr (fold == '>') WholeReduceMax(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
+    else if constexpr (fold == '<') WholeReduceMin(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
     else WholeReduceSum(to, from, mask, repeats, 1, 1, 8);
 }
 
-// dst[r] = the sum or maximum of row r. Repeats of 256 bytes first, then their results, until one number remains.
-template <bool isMax, typename T>
+// dst[r] = the sum, maximum or minimum of row r. Repeats of 256 bytes first, then their results, until one number remains.
+template <char fold, typename T>
 __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& partial, uint32_t rows, uint32_t columns, uint32_t width) {
     constexpr uint32_t lanes = 256 / sizeof(T);
     for (uint32_t r = 0; r < rows; r++) {
@@ -18,8 +19,8 @@ __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>
         for (uint32_t left = columns;; from = partial) {
             const uint32_t full = left / lanes, tail = left % lanes, results = full + (tail != 0);
             LocalTensor<T> to = results == 1 ? dst[r] : partial;
-            if (full > 0) Fold<isMax>(to, from, lanes, full);
-            if (tail > 0) Fold<isMax>(to[full], from[full * lanes], tail, 1);
+            if (full > 0) Fold<fold>(to, from, lanes, full);
+            if (tail > 0) Fold<fold>(to[full], from[full * lanes], tail, 1);
             if (results == 1) break;
             left = results;
         }
@@ -81,5 +82,45 @@ __aicore__ inline uint32_t FillRepeat(const LocalTensor<T>& x, uint32_t count) {
     const uint32_t whole = (count + lanes - 1) / lanes * lanes;
     if (whole > count) Duplicate(x[count], static_cast<T>(0), whole - count);
     return whole;
+}
+"""
+
+COLUMN_FOLD = """
+// dst = the sum, maximum or minimum of every column, row after row.
+template <char fold, typename T>
+__aicore__ inline void ColumnFold(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t rows, uint32_t width) {
+    DataCopy(dst, src, width);
+    for (uint32_t r = 1; r < rows; r++) {
+        if constexpr (fold == '>') Max(dst, dst, src[r * width], width);
+        else if constexpr (fold == '<') Min(dst, dst, src[r * width], width);
+        else Add(dst, dst, src[r * width], width);
+    }
+}
+"""
+SPREAD = """
+// A block of 32 bytes for each element, so that single elements can be copied out.
+template <typename T>
+__aicore__ inline void Spread(const LocalTensor<T>& blocks, const LocalTensor<T>& x, uint32_t count) {
+    constexpr uint32_t perBlock = 32 / sizeof(T), most = 248;  // repeats of 8 elements
+    for (uint32_t done = 0; done < count; done += most * 8) {
+        const uint32_t left = (count - done + 7) / 8;
+        Brcb(blocks[done * perBlock], x[done], left < most ? left : most, {1, 8});
+    }
+}
+"""
+PACK = """
+// Elements that lie one in each block of 32 bytes, side by side; zeros behind the valid ones.
+template <typename T>
+__aicore__ inline void Pack(const LocalTensor<T>& dst, const LocalTensor<T>& blocks, const LocalTensor<uint32_t>& steps, uint32_t rows, uint32_t columns, uint32_t width) {
+    Duplicate(dst, static_cast<T>(0), rows * width);
+    for (uint32_t r = 0; r < rows; r++) Gather(dst[r * width], blocks[r * width * (32 / sizeof(T))], steps, 0, columns);
+}
+"""
+PACK_BY_OFFSET = """
+// Elements of x at byte offsets; zeros behind the valid ones.
+template <typename T>
+__aicore__ inline void PackByOffset(const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<int32_t>& offsets, uint32_t count, uint32_t width) {
+    Duplicate(dst, static_cast<T>(0), width);
+    Gather(dst, x, offsets.template ReinterpretCast<uint32_t>(), 0, count);
 }
 """

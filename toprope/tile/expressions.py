@@ -12,8 +12,8 @@ from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.tile import rules
-from toprope.tile.language import Builtin, Param, TileError, f32
-from toprope.tile.program import ONE, Index, Number, Region, Value
+from toprope.tile.language import Builtin, Param, TileError, f32, i32
+from toprope.tile.program import ONE, ByIndex, Index, Number, Region, Value
 
 _BINARY: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARE: dict[type, str] = {
@@ -159,17 +159,22 @@ class Expressions:
                 f"{owner.name} is an Out array and is read", cure="keep the value in a name, or declare another In"
             )
         where = self.index(node, owner)
-        return self.value(
-            Value("load", "", [], owner.param.dtype, self.axes_of(where), node.lineno, array=owner.name, where=where)
-        )
+        kind, axes = owner.param.dtype, self.axes_of(where)
+        loaded = self.value(Value("load", "", [], kind, axes, node.lineno, array=owner.name, where=where))
+        if not loaded.spread:
+            return loaded
+        rules.require("an index of elements", rules.GATHERED, kind)
+        return self.value(Value("pack", "", [loaded], kind, axes, node.lineno))
 
-    def index(self, node: ast.Subscript, array: ArrayName) -> tuple[Index, ...]:
+    def index(self, node: ast.Subscript, array: ArrayName) -> tuple[Index | ByIndex, ...]:
+        """Where a tile lies: steps of loops, at most one of them replaced by the entries of an index array."""
         found = self.expression(node.slice) if not isinstance(node.slice, ast.Slice) else None
-        where = found if isinstance(found, tuple) else (found,)
-        if not all(isinstance(i, Index) for i in where):
+        where = tuple(map(self.entries, found if isinstance(found, tuple) else (found,)))
+        if not all(isinstance(i, Index | ByIndex) for i in where):
             raise self.error(
-                node, f"{ast.unparse(node)}: an index is not a step of a tiles loop", "index with loop names only"
-            )
+                node, f"{ast.unparse(node)}: an index is not a step of a tiles loop",
+                "index with loop names, or with a tile of an int32 array as it was loaded",
+            )  # fmt: skip
         if len(where) != len(array.param.dims):
             raise self.error(
                 node,
@@ -178,12 +183,34 @@ class Expressions:
             )
         return where
 
-    def axes_of(self, where: tuple[Index, ...]) -> tuple[str, str]:
+    def entries(self, index: Any) -> Any:
+        """A loaded tile of int32 used as an index stands for the entries of its array."""
+        is_tile = isinstance(index, Value) and index.op == "load" and index.dtype == i32 and not index.by_index
+        return ByIndex(index.array, tuple(i for i in index.where if isinstance(i, Index))) if is_tile else index
+
+    def axes_of(self, where: tuple[Index | ByIndex, ...]) -> tuple[str, str]:
+        by = [i for i in where if isinstance(i, ByIndex)]
+        if by:
+            return self.axes_by_index(where, by)
         names = [i.name for i in where if not i.unit]
         if len(names) > 2:
             raise TileError(
                 f"a tile of {len(names)} dimensions", cure="loop over the leading axes with tiles of size 1"
             )
+        rows, columns = [ONE] * (2 - len(names)) + names
+        return rows, columns
+
+    def axes_by_index(self, where: tuple[Index | ByIndex, ...], by: list[ByIndex]) -> tuple[str, str]:
+        """Elements have the axes of their index tile, rows its one axis and the columns they are cut to."""
+        names = [i.name for i in by[0].where if not i.unit]
+        steps = [i for i in where if isinstance(i, Index) and not i.unit]
+        in_rows = steps == [where[-1]] and len(names) < 2
+        if len(by) > 1 or len(names) > 2 or (steps and not in_rows):
+            raise TileError(
+                "more axes by index than a copy can follow",
+                cure="write x[..., index] for elements or x[index, c] for pieces of rows; loop over the other axes with tiles of size 1",
+            )
+        names += [i.name for i in steps]
         rows, columns = [ONE] * (2 - len(names)) + names
         return rows, columns
 
@@ -298,14 +325,9 @@ class Expressions:
         if name in rules.BINARY:
             return self.binary(name, args[0], args[1], line)
         if name in rules.REDUCE:
-            x = args[0]
-            rules.require(name, rules.REDUCE[name], x.dtype)
-            axis = (args[1:] or [named.get("axis", Number("-1", -1))])[0]
-            if axis.value not in (-1, 0 if x.axes[0] == ONE else 1) or x.is_rows:
-                raise TileError(
-                    f"{name} over axis {axis.text}", cure="reduce over the last axis of a tile with columns"
-                )
-            return self.value(Value("reduce", name, [x], x.dtype, (x.axes[0], ONE), line))
+            return self.reduce(name, args[0], (args[1:] or [named.get("axis", Number("-1", -1))])[0], line)
+        if name == "gather":
+            return self.gather(args[0], args[1], line)
         if name in ("full", "zeros"):
             number = args.pop(1) if name == "full" else Number("0", 0)
             kind = (args[1:] or [named.get("kind", f32)])[0]
@@ -313,6 +335,25 @@ class Expressions:
         if name == "where":
             return self.where(args, line)
         raise TileError(f"{name} is not used as a value", cure="write it where the tour in docs/tile.md shows it")
+
+    def reduce(self, name: str, x: Value, axis: Number, line: int) -> Value:
+        """Over the columns of every row, or over the rows of every column."""
+        rules.require(name, rules.REDUCE[name], x.dtype)
+        last = 0 if x.axes[0] == ONE else 1
+        if axis.value not in (-1, 0, last) or x.is_rows:
+            raise TileError(f"{name} over axis {axis.text}", cure="reduce a tile with columns over axis 0 or 1")
+        axes = (ONE, x.axes[1]) if axis.value == 0 and last == 1 else (x.axes[0], ONE)
+        return self.value(Value("reduce", name, [x], x.dtype, axes, line))
+
+    def gather(self, x: Value, index: Value, line: int) -> Value:
+        """Elements of a tile of one row, by a tile of int32 that may have been computed."""
+        rules.require("gather", rules.GATHERED, x.dtype)
+        rules.require("an index", (i32,), index.dtype)
+        if x.axes[0] != ONE or index.axes[0] != ONE or ONE in (x.axes[1], index.axes[1]):
+            raise TileError("gather of more than one row", cure="write tile.gather(x[c], index[i]), both of one dimension")
+        size = Number(repr(x.dtype.bits // 8), x.dtype.bits // 8)
+        offsets = self.value(Value("scalar", "mul", [index], i32, index.axes, line, number=size, steps="plain"))
+        return self.value(Value("gather", "", [x, offsets], x.dtype, index.axes, line))
 
     def where(self, args: list[Any], line: int) -> Value:
         condition, a, b = args

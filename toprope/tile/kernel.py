@@ -187,7 +187,7 @@ def _steps_at_once(lowered: Lowered) -> tuple[int, ...]:
         return ()
     program = lowered.plans[-1].program
     values = [v for r in program.regions() for v in r.loads + r.ops]
-    reduced = {v.args[0].axes[1] for v in values if v.op == "reduce"}
+    reduced = {a for v in values if v.op == "reduce" for a in v.args[0].axes if a not in v.axes}
     sizes = {ONE: 1, **{i.name: i.size for i in program.indices.values()}}
     lanes = max((sizes[v.axes[0]] * sizes[v.axes[1]] for v in values), default=1)
     factors = [1] * len(program.loop.indices)

@@ -49,6 +49,12 @@ void tile_sum(const float* x, float* out, uint32_t rows, uint32_t columns, float
 void tile_max(const float* x, float* out, uint32_t rows, uint32_t columns, float* partial) {
     fold_rows<Fold::MAX, 64>(x, out, rows, columns, partial);
 }
+void tile_min(const float* x, float* out, uint32_t rows, uint32_t columns, float* partial) {
+    fold_rows<Fold::MIN, 64>(x, out, rows, columns, partial);
+}
+void tile_min_half(const float* x, float* out, uint32_t rows, uint32_t columns, float* partial) {
+    fold_rows<Fold::MIN, 128>(x, out, rows, columns, partial);
+}
 void tile_max_half(const float* x, float* out, uint32_t rows, uint32_t columns, float* partial) {
     fold_rows<Fold::MAX, 128>(x, out, rows, columns, partial);
 }

@@ -29,7 +29,7 @@ def _library() -> ctypes.CDLL:
 _POINTER, _LONG, _WORD = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
 _SIGNATURES = {
     "tile_matmul": (*[_POINTER] * 3, *[_WORD] * 4, *[_POINTER] * 2),
-    **{f"tile_{n}": (_POINTER, _POINTER, _WORD, _WORD, _POINTER) for n in ("sum", "max", "max_half")},
+    **{f"tile_{n}": (_POINTER, _POINTER, _WORD, _WORD, _POINTER) for n in ("sum", "max", "min", "max_half", "min_half")},
 }
 
 
@@ -50,13 +50,22 @@ def unary(name: str, x: Array) -> Array:
 
 
 def fold_rows(name: str, x: Array) -> Array:
-    """sum or max of each row of a matrix, in the order of the emitted RowReduce: repeats first, then their results."""
+    """sum, max or min of each row of a matrix, in the order of the emitted RowReduce: repeats first, then their results."""
     single = np.ascontiguousarray(x, np.float32)
     rows, columns = single.shape
     out, partial = np.empty(rows, np.float32), np.empty(columns // 64 + 1, np.float32)
     half = "_half" if x.dtype == np.float16 else ""
     _function(f"tile_{name}{half}")(single.ctypes.data, out.ctypes.data, rows, columns, partial.ctypes.data)
     return out.astype(x.dtype, copy=False).reshape(rows, 1)
+
+
+def fold_columns(name: str, x: Array) -> Array:
+    """sum, max or min of each column, row after row as the emitted ColumnFold goes."""
+    found = x[0].copy()
+    step = {"sum": np.add, "max": larger, "min": smaller}[name]
+    for row in x[1:]:
+        found = step(found, row)
+    return found
 
 
 def larger(a: Array, b: Array) -> Array:

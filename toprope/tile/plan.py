@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toprope.dtypes import Dtype
-from toprope.tile.program import ONE, Loop, Program, Region, Value
+from toprope.tile.language import i32
+from toprope.tile.program import ONE, ByIndex, Loop, Program, Region, Value
 
 BLOCK_BYTES, REPEAT_BYTES = 32, 256
 _IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
@@ -47,6 +48,7 @@ class Plan:
     rows_bytes: int = 0
     partial_bytes: int = 0
     blocks_bytes: int = 0
+    steps_bytes: int = 0
 
     @property
     def scratch_bytes(self) -> int:
@@ -57,7 +59,7 @@ class Plan:
     def total_bytes(self) -> int:
         """Bytes of unified buffer."""
         rings = sum(r.bytes * r.depth for r in self.inputs + self.outputs)
-        return rings + self.arena_bytes + self.rows_bytes + self.scratch_bytes
+        return rings + self.arena_bytes + self.rows_bytes + self.scratch_bytes + self.steps_bytes
 
     def ledger(self, capacity_bytes: int) -> str:
         """The bytes of every buffer, as a table with a bar."""
@@ -66,6 +68,7 @@ class Plan:
             ("arena", "values between", self.arena_bytes),
             ("rows", "one number per row", self.rows_bytes),
             ("scratch", "of reductions and repeats", self.scratch_bytes),
+            ("steps", "places of gathered elements", self.steps_bytes),
         ]
         lines = [
             f"{self.program.name}{' (resident)' if self.program.resident else ''}: unified buffer of {capacity_bytes} bytes"
@@ -87,6 +90,12 @@ def pitch_elements(program: Program) -> int:
     return BLOCK_BYTES * 8 // min(k.bits for k in kinds)
 
 
+def bytes_of(program: Program, v: Value) -> int:
+    """The buffer of a value; elements that come or go one by one take a block each."""
+    size = value_bytes(program, v.axes, v.dtype, bits=v.op == "compare")
+    return size * 8 // v.dtype.bits * BLOCK_BYTES if v.spread else size
+
+
 def value_bytes(program: Program, axes: tuple[str, str], kind: Dtype, *, bits: bool = False) -> int:
     """The buffer of a value at full tile size, in whole repeats so that comparisons may run over its end."""
 
@@ -104,6 +113,7 @@ def place(program: Program) -> Plan:
     """Place every value of a program; deterministic."""
     plan = Plan(program)
     for region in program.regions():
+        _drop_unused_loads(region)
         _write_loop_variables_in_place(region)
         _give_stores_their_own_values(region)
     for region in program.regions():
@@ -113,6 +123,12 @@ def place(program: Program) -> Plan:
         _temporaries(plan, region)
     _scratch(plan)
     return plan
+
+
+def _drop_unused_loads(region: Region) -> None:
+    """A tile of indices that only says where another one lies is read entry by entry, not copied."""
+    used = {id(a) for o in region.ops for a in o.args} | {id(s.value) for s in region.stores}
+    region.loads = [v for v in region.loads if id(v) in used or v.persistent]
 
 
 def _write_loop_variables_in_place(region: Region) -> None:
@@ -137,7 +153,10 @@ def _give_stores_their_own_values(region: Region) -> None:
     taken: set[int] = set()
     for store in region.stores:
         v = store.value
-        if (
+        if any(isinstance(i, ByIndex) for i in store.where) and (isinstance(store.where[-1], ByIndex) or store.where[-1].unit):
+            store.value = Value("spread", "", [v], v.dtype, v.axes, store.line, region=region)
+            region.ops.append(store.value)
+        elif (
             v.op in ("load", "carried")
             or v.persistent
             or v.target
@@ -159,7 +178,7 @@ def _rings(plan: Plan, region: Region) -> None:
         for i, v in enumerate(values):
             if i == len(rings):
                 rings.append(Ring(f"{stem}{i}"))
-            size = value_bytes(plan.program, v.axes, v.dtype)
+            size = bytes_of(plan.program, v)
             rings[i].bytes, rings[i].depth = max(rings[i].bytes, size), max(rings[i].depth, region.depth)
             plan.places[v] = Place(f"{stem}{i}", 0, size, rule)
 
@@ -225,11 +244,18 @@ def _scratch(plan: Plan) -> None:
     """Partial results of reductions, and one block per row for what is repeated along columns."""
     ops = [v for r in plan.program.regions() for v in r.ops]
     widest = max(
-        [value_bytes(plan.program, (ONE, v.args[0].axes[1]), v.dtype) for v in ops if v.op == "reduce"], default=0
+        [
+            value_bytes(plan.program, (ONE, v.args[0].axes[1]), v.dtype)
+            for v in ops
+            if v.op == "reduce" and v.axes[1] == ONE
+        ],
+        default=0,
     )
     if widest:
         # One result per repeat of a row, and room for a whole repeat to read behind them.
         plan.partial_bytes = -(-(widest // 64 + REPEAT_BYTES) // REPEAT_BYTES) * REPEAT_BYTES
+    packed = [v for v in ops if v.op == "pack"]
+    plan.steps_bytes = max([value_bytes(plan.program, (ONE, v.axes[1]), i32) for v in packed], default=0)
     plan.blocks_bytes = max([blocks_bytes(plan.program, v) for v in ops if needs_blocks(v)], default=0)
 
 

@@ -33,11 +33,30 @@ class Index:
         return self.size == 1
 
 
+@dataclass(frozen=True)
+class ByIndex:
+    """Rows or elements that an int32 array names: the entries of `array` at `where`."""
+
+    array: str
+    where: tuple[Index, ...]
+
+    @property
+    def name(self) -> str:
+        """The axis of its entries, ONE for a single entry."""
+        return ([i.name for i in self.where if not i.unit] or [ONE])[-1]
+
+    @property
+    def unit(self) -> bool:
+        """A single entry: the axis is dropped."""
+        return all(i.unit for i in self.where)
+
+
 @dataclass(eq=False)
 class Value:
     """A tile. `axes` = (row axis, column axis), each an index name or ONE; a tile of one dimension has rows ONE.
 
-    op: load, binary, scalar, unary, reduce, cast, full, compare, select, copy, assign (into `target`), carried (a loop variable).
+    op: load, binary, scalar, unary, reduce, cast, full, compare, select, copy, assign (into `target`), carried (a loop variable),
+    pack (elements out of blocks), spread (a block for each element), gather (elements of a tile at byte offsets).
     """
 
     op: str
@@ -50,7 +69,7 @@ class Value:
     number: Number | None = None
     steps: str = ""
     array: str = ""
-    where: tuple[Index, ...] = ()
+    where: tuple[Index | ByIndex, ...] = ()
     region: Region | None = None
     persistent: bool = False
     target: Value | None = None
@@ -60,13 +79,23 @@ class Value:
         """One number per row, kept side by side."""
         return self.axes[1] == ONE
 
+    @property
+    def by_index(self) -> bool:
+        """A load whose rows or elements an index array names."""
+        return self.op == "load" and any(isinstance(i, ByIndex) for i in self.where)
+
+    @property
+    def spread(self) -> bool:
+        """One element in each block of 32 bytes, as copies of single elements come and go."""
+        return self.op == "spread" or (self.by_index and (isinstance(self.where[-1], ByIndex) or self.where[-1].unit))
+
 
 @dataclass(eq=False)
 class Store:
     """A tile that leaves for global memory."""
 
     array: str
-    where: tuple[Index, ...]
+    where: tuple[Index | ByIndex, ...]
     value: Value
     atomic: bool
     line: int
@@ -120,3 +149,12 @@ class Program:
             else:
                 pending[:0] = node.body
         return found
+
+
+def arrays_of(regions: list[Region]) -> set[str]:
+    """The arrays that some regions load, store, or take indices from."""
+    found: set[str] = set()
+    for r in regions:
+        for place in [*r.loads, *r.stores]:
+            found |= {place.array, *(i.array for i in place.where if isinstance(i, ByIndex))}
+    return found

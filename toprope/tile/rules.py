@@ -61,7 +61,8 @@ COMPARE = {
 }
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 PRODUCTS = (f16, bf16)  # operands of @
-REDUCE = {"sum": (f32,), "max": (f16, f32)}
+REDUCE = {"sum": (f32,), "max": (f16, f32), "min": (f16, f32)}
+GATHERED = (i16, f16, bf16, i32, f32)  # elements that Gather and Brcb move
 # (from, to) -> rounding mode of Cast.
 CASTS = {
     (f16, f32): "CAST_NONE",
