@@ -295,7 +295,8 @@ def _cube_entry(builds: dict[str, c.CDLL], call: _Call, function: c.c_void_p) ->
     kernel = call.kernel
     if call.is_function:
         symbol = _Symbol()
-        c.CDLL(None).dladdr(c.cast(call.kernel, c.POINTER(c.c_void_p))[0], c.byref(symbol))
+        address = c.cast(call.kernel, c.POINTER(c.c_void_p))[0]
+        c.CDLL(None).dladdr(c.c_void_p(address), c.byref(symbol))
         namesake = getattr(cube, (symbol.name or b"").decode(), None)
         function.value = c.cast(namesake, c.c_void_p).value if namesake is not None else None
         kernel = c.addressof(function) if function.value else call.kernel
