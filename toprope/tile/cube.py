@@ -111,7 +111,12 @@ class ProductReader(Reader):
         left, right = self.sum(inner.body, name)
         result, relu = self.exit(statements[2], name, (rows, columns))
         self.check(inner, left, right, (rows, columns, steps))
-        lines = {"loop": outer.lineno, "acc": statements[0].lineno, "sum": inner.body[0].lineno, "store": statements[2].lineno}
+        lines = {
+            "loop": outer.lineno,
+            "acc": statements[0].lineno,
+            "sum": inner.body[0].lineno,
+            "store": statements[2].lineno,
+        }
         return Product(
             self.source.node.name, self.source.file, self.params, rows, columns, steps, left, right, result, relu,
             options.get("swizzle", 1), lines, self.sizes, bias,
@@ -126,7 +131,9 @@ class ProductReader(Reader):
     def accumulator(self, node: ast.stmt, columns: Index) -> tuple[str, str]:
         """The name of acc((i, j)), and the array of acc((i, j), bias=b[j]) or nothing."""
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=f, keywords=k)) if self.is_builtin(f, "acc"):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=f, keywords=k)) if self.is_builtin(
+                f, "acc"
+            ):
                 return name, self.bias(k[0], columns) if k else ""
         raise self.form(node)
 
@@ -434,7 +441,12 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
     for letter, index in zip("MNK", (p.rows, p.columns, p.steps), strict=True):
         words |= {f"tile{letter}": str(index.size), f"base{letter}": str(-(-index.size // 16) * 16)}
     plain = {**dict.fromkeys(_BIAS, ""), "mmad": _MMAD}
-    words = {**(_BIAS if p.bias else plain), **words, "bias": p.bias, "markBias": mark(p.lines["acc"])}  # pieces first: they hold words
+    words = {
+        **(_BIAS if p.bias else plain),
+        **words,
+        "bias": p.bias,
+        "markBias": mark(p.lines["acc"]),
+    }  # pieces first: they hold words
     text = _CLASS
     for word, replacement in words.items():
         text = text.replace(f"@{word}@", replacement)

@@ -147,14 +147,18 @@ class GlobalArray:
             raise TileError(
                 f"{len(keys)} indices for an array of {self.data.ndim} dimensions", cure="one index per dimension"
             )
-        return tuple(self.entries(k, n) if isinstance(k, Tile) else k.numpy for k, n in zip(keys, self.shape, strict=True))
+        return tuple(
+            self.entries(k, n) if isinstance(k, Tile) else k.numpy for k, n in zip(keys, self.shape, strict=True)
+        )
 
     def entries(self, index: Tile, extent: int) -> Array:
         """An index tile, checked against the axis that it indexes. Raises TileError."""
         found = index.data
         if found.size and not 0 <= found.min() <= found.max() < extent:
             wrong = found[(found < 0) | (found >= extent)].flat[0]
-            raise TileError(f"index {wrong} for an axis of {extent}", cure="every entry of an index tile must lie in the array")
+            raise TileError(
+                f"index {wrong} for an axis of {extent}", cure="every entry of an index tile must lie in the array"
+            )
         return found
 
     def fitting(self, value: Tile | Accumulator, where: tuple[Any, ...]) -> Array:

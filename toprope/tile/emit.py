@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,36 @@ from toprope.dtypes import Dtype
 from toprope.tile import rules
 from toprope.tile.emit_copies import Copies, clean
 from toprope.tile.emit_text import (
-    COLUMN_FOLD, FILL_PITCH, FILL_REPEAT, PACK, PACK_BY_OFFSET, ROW_REDUCE, SPREAD, columns_operation, rows_operation,
+    COLUMN_FOLD,
+    FILL_PITCH,
+    FILL_REPEAT,
+    PACK,
+    PACK_BY_OFFSET,
+    ROW_REDUCE,
+    SPREAD,
+    columns_operation,
+    rows_operation,
 )  # fmt: skip
 from toprope.tile.plan import Plan, loops, pitch_elements
 from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of
 
 _FOLDS = {"sum": "+", "max": ">", "min": "<"}
-_RESERVED = {"pipe", "arena", "rows", "scratch", "steps", "task", "int", "float", "half", "auto", "for", "if", "this", "new"}
+_RESERVED = {
+    "pipe",
+    "arena",
+    "rows",
+    "scratch",
+    "steps",
+    "task",
+    "int",
+    "float",
+    "half",
+    "auto",
+    "for",
+    "if",
+    "this",
+    "new",
+}
 
 
 def literal(number: Number, kind: Dtype) -> str:

@@ -56,7 +56,9 @@ class Copies:
         pad = "DataCopyPadExtParams<{0}>{{true, 0, static_cast<uint8_t>({1}), static_cast<{0}>(0)}}"
         if v.spread:
             one = f"DataCopyExtParams{{1, {size}, 0, 0, 0}}, {pad.format(v.dtype.cpp, per_block - 1)}"
-            return self.each(v.array, v.where, v, f"DataCopyPad({name}[{{at}} * {per_block}], {v.array}Gm[{{place}}], {one});")
+            return self.each(
+                v.array, v.where, v, f"DataCopyPad({name}[{{at}} * {per_block}], {v.array}Gm[{{place}}], {one});"
+            )
         if v.by_index:
             one = f"DataCopyExtParams{{1, {columns} * {size}, 0, 0, 0}}, {pad.format(v.dtype.cpp, f'{up} - {columns}')}"
             return self.each(v.array, v.where, v, f"DataCopyPad({name}[{{at}}], {v.array}Gm[{{place}}], {one});")
@@ -98,7 +100,9 @@ class Copies:
         rows, columns, gap, skip = self.row_count(v), self.extent(v.axes[1]), "0", "0"
         if v.op == "spread":
             one = f"DataCopyExtParams{{1, {size}, 0, 0, 0}}"
-            return self.each(s.array, s.where, v, f"DataCopyPad({s.array}Gm[{{place}}], {name}[{{at}} * {per_block}], {one});")
+            return self.each(
+                s.array, s.where, v, f"DataCopyPad({s.array}Gm[{{place}}], {name}[{{at}} * {per_block}], {one});"
+            )
         if any(isinstance(i, ByIndex) for i in s.where):
             one = f"DataCopyExtParams{{1, {columns} * {size}, 0, 0, 0}}"
             return self.each(s.array, s.where, v, f"DataCopyPad({s.array}Gm[{{place}}], {name}[{{at}}], {one});")
@@ -122,9 +126,13 @@ class Copies:
         steps = [i for i in found.where if not i.unit]
         lines, indent = [], ""
         for i in steps:
-            lines.append(f"{indent}for (uint32_t {clean(i.name)}At = 0; {clean(i.name)}At < {clean(i.name)}Count; {clean(i.name)}At++) {{")
+            lines.append(
+                f"{indent}for (uint32_t {clean(i.name)}At = 0; {clean(i.name)}At < {clean(i.name)}Count; {clean(i.name)}At++) {{"
+            )
             indent += "    "
-        position = self.offset(found.where, found.array, {i: f"({clean(i.name)}Begin + {clean(i.name)}At)" for i in steps})
+        position = self.offset(
+            found.where, found.array, {i: f"({clean(i.name)}Begin + {clean(i.name)}At)" for i in steps}
+        )
         lines.append(f"{indent}const uint64_t entry = static_cast<uint64_t>({found.array}Gm.GetValue({position}));")
         at = " + ".join(f"{clean(i.name)}At" for i in steps) or "0"
         if len(steps) == 2:

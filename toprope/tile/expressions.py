@@ -350,7 +350,9 @@ class Expressions:
         rules.require("gather", rules.GATHERED, x.dtype)
         rules.require("an index", (i32,), index.dtype)
         if x.axes[0] != ONE or index.axes[0] != ONE or ONE in (x.axes[1], index.axes[1]):
-            raise TileError("gather of more than one row", cure="write tile.gather(x[c], index[i]), both of one dimension")
+            raise TileError(
+                "gather of more than one row", cure="write tile.gather(x[c], index[i]), both of one dimension"
+            )
         size = Number(repr(x.dtype.bits // 8), x.dtype.bits // 8)
         offsets = self.value(Value("scalar", "mul", [index], i32, index.axes, line, number=size, steps="plain"))
         return self.value(Value("gather", "", [x, offsets], x.dtype, index.axes, line))

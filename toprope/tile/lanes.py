@@ -29,7 +29,9 @@ def _library() -> ctypes.CDLL:
 _POINTER, _LONG, _WORD = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
 _SIGNATURES = {
     "tile_matmul": (*[_POINTER] * 3, *[_WORD] * 4, *[_POINTER] * 2),
-    **{f"tile_{n}": (_POINTER, _POINTER, _WORD, _WORD, _POINTER) for n in ("sum", "max", "min", "max_half", "min_half")},
+    **{
+        f"tile_{n}": (_POINTER, _POINTER, _WORD, _WORD, _POINTER) for n in ("sum", "max", "min", "max_half", "min_half")
+    },
 }
 
 

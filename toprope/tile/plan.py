@@ -153,7 +153,9 @@ def _give_stores_their_own_values(region: Region) -> None:
     taken: set[int] = set()
     for store in region.stores:
         v = store.value
-        if any(isinstance(i, ByIndex) for i in store.where) and (isinstance(store.where[-1], ByIndex) or store.where[-1].unit):
+        if any(isinstance(i, ByIndex) for i in store.where) and (
+            isinstance(store.where[-1], ByIndex) or store.where[-1].unit
+        ):
             store.value = Value("spread", "", [v], v.dtype, v.axes, store.line, region=region)
             region.ops.append(store.value)
         elif (
