@@ -10,6 +10,7 @@ using namespace AscendC;
 
 constexpr uint32_t INDEX_TILE = 2040;  // indices held at a time: 255 repeats of eight
 constexpr uint32_t BLOCK_BYTES = 32;
+constexpr uint32_t BATCH_ROWS = 1024;  // at most
 
 // The indices of this core, a tile at a time, read by the scalar unit or by the vector unit.
 class Indices {
@@ -68,17 +69,38 @@ private:
                                  uint32_t bytes) {
         const uint32_t padded = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
         LocalTensor<uint8_t> batch = rows.template AllocTensor<uint8_t>();
-        for (uint32_t r = 0; r < count; r++)
-            DataCopyPad(batch[r * padded], tableGm[static_cast<uint64_t>(tile.GetValue(first + r)) * rowBytes + from], {1, bytes, 0, 0, 0},
-                        {false, 0, 0, 0});
+        Seen seen[SEEN] = {};
+        bool copies = false;
+        for (uint32_t r = 0; r < count; r++) {
+            const int32_t number = tile.GetValue(first + r);
+            Seen& last = seen[static_cast<uint32_t>(number) % SEEN];
+            const bool again = last.known && last.number == number;
+            if (!again) {
+                last = {number, r, true};
+                DataCopyPad(batch[r * padded], tableGm[static_cast<uint64_t>(number) * rowBytes + from], {1, bytes, 0, 0, 0},
+                            {false, 0, 0, 0});
+            }
+            source[r] = again ? last.row : r;
+            copies |= again;
+        }
         rows.EnQue(batch);
         batch = rows.template DeQue<uint8_t>();
+        if (copies) CopyAgain(batch, count, padded);
         const uint64_t to = static_cast<uint64_t>(at + first) * rowBytes + from;
         if (bytes == rowBytes && bytes == padded)
             DataCopyPad(yGm[to], batch, {1, count * bytes, 0, 0, 0});
         else
             DataCopyPad(yGm[to], batch, {static_cast<uint16_t>(count), bytes, 0, rowBytes - bytes, 0});
         rows.FreeTensor(batch);
+    }
+    // Rows that the batch already has are copied inside UB: cores that all ask L2 for one row would wait for each other.
+    __aicore__ inline void CopyAgain(const LocalTensor<uint8_t>& batch, uint32_t count, uint32_t padded) {
+        const LocalTensor<int32_t> words = batch.ReinterpretCast<int32_t>();
+        const uint32_t rowWords = padded / sizeof(int32_t);
+        Order<HardEvent::MTE2_V>();
+        for (uint32_t r = 0; r < count; r++)
+            if (source[r] != r) Adds(words[r * rowWords], words[source[r] * rowWords], 0, static_cast<int32_t>(rowWords));
+        Order<HardEvent::V_MTE3>();
     }
     template <HardEvent event>
     __aicore__ inline void Order() {
@@ -87,8 +109,16 @@ private:
         WaitFlag<event>(id);
     }
 
+    static constexpr uint32_t SEEN = 16;  // indices that are remembered, by their last digits
+    struct Seen {
+        int32_t number;
+        uint32_t row;
+        bool known;
+    };
+
     TPipe pipe;
     Indices list;
+    uint32_t source[BATCH_ROWS] = {};                       // the row of the batch that each row is like: itself, or an earlier one
     TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> rows;  // copied in and out again: no vector instruction in between
     GlobalTensor<uint8_t> tableGm, yGm;
     uint32_t rowBytes = 0;
