@@ -155,7 +155,7 @@ class Checkout:
             lines.append(f"using TopropeUnitTiling = {default};\n#undef REGISTER_TILING_DEFAULT\n")
             lines.append("#define REGISTER_TILING_DEFAULT(TilingStruct) using TopropeUnitTiling = TilingStruct\n")
             lines.append(get.format("TopropeUnitTiling"))
-        elif default and "REGISTER_TILING_DEFAULT" not in whole:
+        elif default in plain and "REGISTER_TILING_DEFAULT" not in whole:
             lines.append(get.format(default))  # the kernel's own headers define it, perhaps in a namespace
         return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
 

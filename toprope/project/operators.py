@@ -69,7 +69,7 @@ class Operator:
                 return []
             if named := next((definition.kernel_files[f] for f in families if f in definition.kernel_files), None):
                 found = sorted(self.kernel_folder.rglob(f"{named}.cpp"))
-                return found[:1]
+                return sorted(found, key=lambda f: bool(_OTHER_GENERATION.search(_inside(f, self.kernel_folder))))[:1]
         own = self.kernel_folder / f"{self.name}.cpp"
         if own.is_file() and _belongs(own):
             return [own]
