@@ -9,7 +9,8 @@ figures.toml
   answer = "..."                what answers it, when it is not the gain
   execute = true                times that depend on the contents of tensors: run in earnest
   [[rows]]                      label, inputs (as in cases.toml; zeros unless filled), attrs,
-                                published = [{ chip, us, source }]: measured on a device, by others
+                                published = [{ chip, us, source }]: measured on a device, by others; then these chips are the
+                                others to predict
 figures.py
   tables() -> list[Table]       further tables
   inputs_NAME() -> tuple        the inputs of a row that says inputs = "NAME"
@@ -82,7 +83,7 @@ def measure(name: str, row: Mapping[str, Any], execute: bool) -> list[dict[str, 
     inputs, attributes = inputs_of(name, row), row.get("attrs", {})
     published = {p["chip"]: p for p in row.get("published", ())}
     rows = []
-    for chip in [*CHIPS, *(c for c in published if c not in CHIPS)]:
+    for chip in [CHIPS[0], *([c for c in published if c != CHIPS[0]] or CHIPS[1:])]:
         there = soc.load(chip)
         runs = {
             version: ops.host(name)

@@ -42,6 +42,7 @@ def test_flags_can_count_the_turns(m: int) -> None:
     assert ops.ceil_div(m, rows) <= HOST.MOST_TURNS
 
 
+@pytest.mark.slow  # compiles three operators
 def test_the_normalised_rows_do_not_visit_hbm() -> None:
     x, gamma, w = half(4096, 512), half(512), half(512, 512)
     plans = {
