@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from toprope.testing.errors import CaseError
 from toprope.testing.readers import examples, scripts
 from toprope.testing.readers.cpp_commands import commands
 from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef
@@ -116,3 +117,34 @@ def test_assets_find_a_stand_in_for_the_kits_conversions(tmp_path):
     module = load(asset)
     assert np.dtype(module.numpy_bfloat16()).name == "bfloat16"
     assert module.torch_to_numpy_tensor(np.float32([1, 2])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def make(x_shape, d_type='float32'): ...\nmake(sys.argv[1], sys.argv[2])", ("(16, 64)", "float32")),
+        ("shape = eval(sys.argv[1])\nalpha = float(sys.argv[2])\n", ("(16, 64)", "0.5")),
+        ("parser.add_argument('dtype')\nparser.add_argument('--seed')\n", ("float32",)),
+        ("if len(sys.argv) < 2: sys.exit('Usage: gen_data.py <rows> <dtype>')", ("8", "float32")),
+        ("def make(secret): ...\nmake(sys.argv[1])", ()),
+    ],
+)
+def test_arguments_that_nothing_shows_are_guessed_from_their_names(tmp_path, text, expected):
+    (tmp_path / "gen_data.py").write_text(text)
+    (tmp_path / "compare_data.py").write_text("")
+    (pair,) = scripts.find(tmp_path)
+    assert pair.generator_arguments == expected
+
+
+def test_a_verifier_that_counts_no_failure_says_yes(tmp_path):
+    folder = tmp_path / "scripts" / "op_data"
+    folder.mkdir(parents=True)
+    (folder / "gen_data.py").write_text("open('golden.bin', 'wb').write(b'1234')")
+    for count, good in ((0, True), (10, False)):
+        (folder / "compare_data.py").write_text(f"print('1 PASSED, {count} FAILED')")
+        (pair,) = scripts.find(tmp_path / "scripts")
+        if good:
+            assert scripts.self_check(pair, tmp_path / "good").goldens == ("golden.bin",)
+        else:
+            with pytest.raises(CaseError, match="the verifier says"):
+                scripts.self_check(pair, tmp_path / "bad")

@@ -27,6 +27,36 @@ from toprope.testing.readers.cpp_commands import commands
 
 GENERATORS = ("gen_data.py", "gen_golden_data.py")
 VERIFIERS = ("verify_result.py", "compare_data.py")
+_USUAL = {
+    "shape": "(16, 64)",
+    "size": "(16, 64)",
+    "type": "float32",
+    "eps": "1e-5",
+    "axis": "-1",
+    "dim": "-1",
+    "alpha": "0.5",
+    "beta": "0.5",
+}
+_SIZES = {
+    "n",
+    "c",
+    "l",
+    "b",
+    "h",
+    "w",
+    "m",
+    "k",
+    "d",
+    "rows",
+    "cols",
+    "batch",
+    "channel",
+    "channels",
+    "total",
+    "length",
+}
+_PLACEHOLDER = re.compile(r"\(?(?:[a-z]\w*_)?(?:shape|d?type|range)\)?")
+_LOG_LINE = re.compile(r"[IWE]\d{4} |WARNING: ")
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 
 
@@ -79,15 +109,34 @@ def find(root: Path) -> Iterator[ScriptPair]:
 
 
 def pair_of(generator: Path, verifier: Path) -> ScriptPair:
-    """The pair with the arguments found in README files, run scripts and unit tests around it."""
+    """The pair with the arguments found in README files, run scripts and unit tests around it, else guessed from their names."""
     texts = [*_texts_around(generator.parent), generator.read_text(errors="replace")]
-    return ScriptPair(
-        generator.parent,
-        generator,
-        verifier,
-        _arguments_of(generator.name, texts),
-        _arguments_of(verifier.name, texts),
-    )
+    arguments = [_arguments_of(script.name, texts) or _guessed_arguments(script) for script in (generator, verifier)]
+    return ScriptPair(generator.parent, generator, verifier, *arguments)
+
+
+def _guessed_arguments(script: Path) -> tuple[str, ...]:
+    """Arguments for a script that nothing around it calls: by the names of the parameters that get sys.argv; () where one says nothing."""
+    for names in _parameter_names(script.read_text(errors="replace")):
+        made = ["8" if n in _SIZES else next((v for key, v in _USUAL.items() if key in n), "") for n in names]
+        if made and all(made):
+            return tuple(made)
+    return ()
+
+
+def _parameter_names(text: str) -> Iterator[list[str]]:
+    """What a script calls its arguments: parameters of the function that gets them, variables, argparse, its usage line."""
+    call = re.search(r"\b(\w+)\(\s*(sys\.argv\[1\][^()]*)\)", text)
+    function = re.search(rf"def {call[1]}\(([^)]*)\)", text) if call else None
+    if call and function:
+        names = [re.split(r"[:=\s]", part.strip())[0].lower() for part in function[1].split(",")]
+        yield names[: len(re.findall(r"sys\.argv\[[1-9]\]", call[2]))]
+    assigned = dict(re.findall(r"^\s*(?!if\b)(\w+)\s*=[^=\n]*?sys\.argv\[([1-9])\]", text, flags=re.M))
+    places = {int(number): name.lower() for name, number in assigned.items()}
+    yield [places.get(i, "") for i in range(1, max(places, default=0) + 1)]
+    yield [name.lower() for name in re.findall(r"add_argument\(\s*[\"']([a-z]\w*)[\"']", text)]
+    usage = re.search(r"usage:[^\n]*?\.py((?:\s+<\w+>)+)", text, flags=re.I)
+    yield re.findall(r"<(\w+)>", usage[1].lower()) if usage else []
 
 
 def generate(pair: ScriptPair, workspace: Path, *, timeout_s: float = 120) -> Generated:
@@ -115,7 +164,7 @@ def verify(generated: Generated, *, timeout_s: float = 120) -> str:
     if not arguments and not _is_flat(pair):
         arguments = tuple(f for both in zip(generated.outputs, generated.goldens, strict=True) for f in both)
     text = _run(script, arguments, generated.workspace, timeout_s)
-    if re.search(r"\[ERROR\]|FAILED|test failed", text):
+    if re.search(r"\[ERROR\]|(?<!\b0 )FAILED|test failed", text):
         raise CaseError(f"the verifier says: {text.strip().splitlines()[-1]}", where=str(pair.verifier))
     return text
 
@@ -152,7 +201,10 @@ def _run(script: Path, arguments: Sequence[str], workspace: Path, timeout_s: flo
     except subprocess.TimeoutExpired as error:
         raise CaseError(f"{script.name} runs longer than {timeout_s:g} s", where=str(script)) from error
     if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        lines = [
+            line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not _LOG_LINE.match(line)
+        ]
+        last = lines[-1] if lines else "no output"
         raise CaseError(
             f"{script.name} {shlex.join(arguments)} exits with {done.returncode}: {last}", where=str(script)
         )
@@ -189,7 +241,7 @@ def _arguments_of(script: str, texts: Sequence[str]) -> tuple[str, ...]:
                 continue
             if words and all(_plausible(word) for word in words):
                 candidates.append(words)
-    return next((words for words in candidates if words), ())
+    return next((words for words in candidates if words and not any(map(_PLACEHOLDER.fullmatch, words))), ())
 
 
 def _assignments(text: str) -> Mapping[str, str]:
