@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprope import dtypes
+from toprope.precision.cube import Product
+from toprope.precision.footprint import Place
 from toprope.precision.semantics import SUMS
 from toprope.precision.shadow import Replay, Step, relative_error, smallest_normal
 
@@ -19,9 +21,19 @@ CLEAN_ULPS = {"float16": 1.5, "bfloat16": 1.5}
 CLEAN_ULPS_WIDE, CLEAN_ULPS_NEAR_ZERO = 16.0, 64.0  # the latter if the tensor as a whole is within an ulp
 AMPLIFIED = 16.0  # an error that grows by more than this in one step was made harmful by that step
 LONGEST_CHAIN = 20_000
-ACCUMULATING = {"DataCopy", "DataCopyPad", "Add", "Adds", "Axpy", "MulAddDst", "FusedMulAdd", "Sub", "AddRelu"} | set(
-    SUMS
-)
+ACCUMULATING = {
+    "DataCopy",
+    "DataCopyPad",
+    "Fixpipe",
+    "Mmad",
+    "Add",
+    "Adds",
+    "Axpy",
+    "MulAddDst",
+    "FusedMulAdd",
+    "Sub",
+    "AddRelu",
+} | set(SUMS)
 
 # cause -> (what it means, the change to try)
 CAUSES: dict[str, tuple[str, str]] = {
@@ -29,6 +41,14 @@ CAUSES: dict[str, tuple[str, str]] = {
     "final-rounding": (
         "the error is that of storing the result in this format",
         "nothing to gain inside the kernel; a wider output type is the only change that helps",
+    ),
+    "float-sum": (
+        "the error is that of the cube's own float sums, large only beside results whose terms cancel",
+        "nothing to gain inside the kernel: judge a product against the size of its terms (--standard catlass in `toprope test`)",
+    ),
+    "hf32": (
+        "the cube rounds the float operands of this product to 11 bits of mantissa (HF32)",
+        "SetHF32Mode(false) before this Mmad, or split each operand into a high and a low part and add three products",
     ),
     "accumulation": (
         "many additions, each rounded to {element}: the errors add up",
@@ -133,7 +153,7 @@ class Diagnosis:
     @property
     def clean(self) -> bool:
         """Whether the outputs are as good as their format."""
-        return self.cause in ("clean", "final-rounding", "no-float-output")
+        return self.cause in ("clean", "final-rounding", "float-sum", "no-float-output")
 
 
 def diagnose(replayed: Replay, arrays: Mapping[str, NDArray[Any]]) -> Diagnosis:
@@ -288,10 +308,13 @@ class _Tracer:
         step = self.steps[number]
         assert step.exact is not None and step.stored is not None and step.function is not None
         stored, exact = float(step.stored[lane]), float(step.exact[lane])
+        if isinstance(step.function, Product):
+            return self.product_link(number, step, step.function, lane)
         reads = [(place, k) for place, k in self.input_lanes(step, lane)]
         inputs = [self.values(number, step.core, place, k) for place, k in reads]
         if step.groups is not None:
             return self.sum_link(step, lane, inputs, stored, exact)
+        columns = [] if step.columns is None else [float(c[lane]) for c in step.columns]
         unknown = [v is None for v in inputs]
         if any(
             unknown
@@ -302,10 +325,10 @@ class _Tracer:
         scalars = list(zip(step.scalars, step.exact_scalars, strict=True))
         at = [v[0] for v in known] + [s for s, _ in scalars]
         true = [v[1] for v in known] + [e for _, e in scalars]
-        computed = self.value(step, at)
+        computed = self.value(step, [*at, *columns])
         effects = []
         for i in range(len(at)):
-            changed = self.value(step, [true[k] if k == i else at[k] for k in range(len(at))])
+            changed = self.value(step, [true[k] if k == i else at[k] for k in range(len(at))] + columns)
             same = at[i] == true[i] or (np.isnan(at[i]) and np.isnan(true[i])) or changed == computed
             effect = 0.0 if same else abs(changed - computed)
             effects.append(effect if np.isfinite(effect) else np.inf)
@@ -328,6 +351,37 @@ class _Tracer:
         if not errors or errors[best] == 0.0:
             return Link(step, lane, stored, exact, own, computed, 0.0, 0.0), None
         return Link(step, lane, stored, exact, own, computed, abs(errors[best]), abs(carried)), inputs[best][2]
+
+    def product_link(self, number: int, step: Step, product: Product, lane: int) -> tuple[Link, tuple[int, int] | None]:
+        """One step back from an element of C: to the element of A or B whose error does most, or to the sum so far."""
+        assert step.exact is not None and step.stored is not None
+        stored, exact = float(step.stored[lane]), float(step.exact[lane])
+        row, column = divmod(lane, product.n)
+        # (error of the input, what it does to the result, where the input lies)
+        effects: list[tuple[float, float, Place, int]] = []
+        if step.matrices is not None:
+            (a, a_true), (b, b_true) = step.matrices
+            of_a, of_b = (
+                slice(row * product.k, (row + 1) * product.k),
+                slice(column * product.k, (column + 1) * product.k),
+            )
+            wrong_a, wrong_b = a[of_a] - a_true[of_a], b[of_b] - b_true[of_b]
+            for k in range(product.k):
+                effects.append((wrong_a[k], wrong_a[k] * b_true[of_b][k], step.inputs[0][0], row * product.k + k))
+                effects.append((wrong_b[k], a[of_a][k] * wrong_b[k], step.inputs[1][0], column * product.k + k))
+        for place, _ in step.inputs[2:]:
+            at = column if product.with_bias else lane
+            value = self.values(number, step.core, place, at)
+            wrong = 0.0 if value is None else _difference(value[0], value[1])
+            effects.append((wrong, wrong, place, at))
+        carried = float(sum(effect for _, effect, _, _ in effects))
+        computed = exact + carried if np.isfinite(carried) else stored
+        own = _difference(stored, computed)
+        most = max(effects, key=lambda e: abs(e[1]), default=None)
+        if most is None or most[1] == 0.0:
+            return Link(step, lane, stored, exact, own, computed, 0.0, 0.0), None
+        origin = self.source(number, step.core, most[2].space, most[2].address(most[3]))
+        return Link(step, lane, stored, exact, own, computed, abs(float(most[0])), abs(carried)), origin
 
     def input_lanes(self, step: Step, lane: int) -> list[tuple[Any, int]]:
         if step.groups is not None:
@@ -431,11 +485,17 @@ def _rounding_cause(d: Diagnosis, k: int, worst: Output) -> str:
         return _special_cause(born)
     if 0 < abs(born.computed) < smallest_normal(step.element):
         return "underflow"
+    if step.op == "Mmad" and step.mode == "HF32":
+        return "hf32"
+    if step.op == "Mmad" and not narrow and (d.grown is None or d.grown.step.op == "Mmad"):
+        return "float-sum"
     if step.op == "Cast" and own_ulps > 0.51:
         return "rounding-mode"
-    if step.op in ACCUMULATING and (d.times >= 4 or (step.op in SUMS and (narrow or own_ulps > 1))):
+    if step.op in ACCUMULATING and (
+        d.times >= 4 or (step.op in SUMS and (narrow or own_ulps > 1)) or (step.op == "Mmad" and narrow)
+    ):
         return "accumulation"
-    if step.op == "Cast" and narrow and later:
+    if step.op in ("Cast", "Fixpipe") and narrow and later:
         return "early-cast"
     if (d.grown is not None and d.growth > AMPLIFIED) or (d.grown is not None and d.grown.step.op == "Exp"):
         name = d.grown.step.op

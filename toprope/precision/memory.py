@@ -71,6 +71,12 @@ class Memories:
         assert found is not None
         return found, self.gm[i].address
 
+    def units(self, core: int, place: Place) -> NDArray[np.uint16]:
+        """The bits of elements of two bytes."""
+        cells, first = self.cells(core, place.space, place.base)
+        found: NDArray[np.uint16] = cells.at(place.offsets + (place.base - first), np.dtype(np.uint16))
+        return found
+
     def read(self, core: int, place: Place, element: str) -> tuple[Wide, Wide]:
         """Stored and exact values of elements, as float64. Integers wider than 53 bits lose their last digits."""
         kind = dtypes.dtype(element).numpy

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprope import dtypes
+from toprope.precision.cube import Product, WayOut, order
 from toprope.precision.footprint import LaneOrder, Place, joined, operand, ranges
 from toprope.precision.memory import Bytes, Memories
 from toprope.precision.semantics import EXACT, LANES, MOVES, ROUND_MODES, SUMS, Function, Wide, cast, scalars_of
 from toprope.soc import Soc
 from toprope.trace import Accesses, Trace, Values
+
+REORDERS = {"Mmad", "Fixpipe", "LoadData", "LoadDataWithTranspose", "DataCopy(ND2NZ)", "DataCopy(NZ2ND)"}
 
 
 @dataclass
@@ -23,6 +26,7 @@ class Step:
     """One instruction of the replay. `function` gives the float64 result from its inputs; None where elements only move.
 
     `groups` says for each source lane of a sum which result it belongs to. `exact` and `stored` are the outputs by lane.
+    `columns` are further operands by lane that are exact. A product keeps its matrices, stored and exact, if they carry an error.
     """
 
     core: int
@@ -36,6 +40,8 @@ class Step:
     exact_scalars: tuple[float, ...] = ()
     scalar_step: int = -1  # the step that read the scalar from memory
     groups: NDArray[np.int64] | None = None
+    columns: Wide | None = None
+    matrices: list[tuple[Wide, Wide]] | None = None
     mode: str = ""
     exact: Wide | None = None
     stored: NDArray[Any] | None = None
@@ -126,18 +132,36 @@ class _Walk:
         even = not np.any((self.access.row_bytes[begin:end] | self.access.address[begin:end]) & 1)
         reads, writes = ranges(self.access, begin, end, 2 if even else 1)
         step = Step(core, op.name, int(instr["site"]), to, Place("ub", 0, np.zeros(0, np.int64), 1), [])
+        kept = [self.numbers(r) for r in operands if r["kind"] == 3] if op.name in REORDERS else []
+        if op.name == "Mmad" and kept:
+            return self.product(step, Product(kept[0], int(instr["arg"])), reads, writes, data)
+        if op.name == "Fixpipe" and kept:
+            return self.way_out(step, WayOut(kept, element), reads, writes, data)
         if op.kind == "copy" and even:
-            return self.copy(step, reads, writes, data, int(self.access.mode[begin:end].max(initial=0)) == 3)
+            ordered = order(kept, reads[0].space, writes[0].space) if kept and reads and writes else None
+            atomic = int(self.access.mode[begin:end].max(initial=0)) == 3
+            return self.copy(step, reads, writes, data, atomic, ordered)
         if op.name in ("LocalTensor.GetValue", "GlobalTensor.GetValue") or (op.kind == "scalar" and not writes):
             return self.scalar_read(step, begin, end)
         if op.kind == "scalar":
             return self.scalar_write(step, writes, data)
         self.compute(step, operands, element, (begin, end), writes, data)
 
+    def numbers(self, row: Any) -> NDArray[np.int64]:
+        return self.values.bytes[int(row["at"]) : int(row["at"]) + int(row["bytes"])].view(np.int64)
+
     # ---- data that moves ----
 
-    def copy(self, step: Step, reads: list[Place], writes: list[Place], data: Bytes, atomic: bool) -> None:
+    def copy(
+        self, step: Step, reads: list[Place], writes: list[Place], data: Bytes, atomic: bool,
+        ordered: tuple[Place, Place] | None = None,
+    ) -> None:  # fmt: skip
         source, target = joined([r for r in reads if r.space != "gm" or not atomic]), joined(writes)
+        if ordered is not None and not atomic and target is not None:
+            self.put(step.core, writes, data)
+            if self.same_bits(step.core, *ordered):
+                return self.carry(step, *ordered)
+            return self.move(step, [ordered[0]], target)
         if atomic and source is not None and target is not None:
             return self.atomic(step, source, target, data)
         plain = source is not None and target is not None and len(source.offsets) == len(target.offsets)
@@ -147,14 +171,20 @@ class _Walk:
                 self.move(step, [source], target)
             return
         shadow = self.memory.shadow_of(step.core, source)
-        cells, first = self.memory.cells(step.core, source.space, source.base)
-        same = np.array_equal(
-            cells.at(source.offsets + (source.base - first), np.dtype(np.uint16)).view(np.uint8), data
-        )
+        same = np.array_equal(self.memory.units(step.core, source).view(np.uint8), data)
         self.put(step.core, writes, data)
-        if not same:  # another order (fractals), a conversion, or bytes that nobody saw being written
+        if not same:  # a conversion, or bytes that nobody saw being written
             return self.move(step, [source], target)
-        self.memory.copy_shadow(step.core, target, shadow)
+        self.carry(step, source, target, shadow)
+
+    def same_bits(self, core: int, source: Place, target: Place) -> bool:
+        return np.array_equal(self.memory.units(core, source), self.memory.units(core, target))
+
+    def carry(
+        self, step: Step, source: Place, target: Place, shadow: tuple[Wide, NDArray[np.uint8]] | None = None
+    ) -> None:
+        """Element by element: `target` has the shadow of `source` (or `shadow`, where the copy has overwritten its source)."""
+        self.memory.copy_shadow(step.core, target, shadow or self.memory.shadow_of(step.core, source))
         step.output, step.inputs = target, [(source, step.element)]
         self.result.steps.append(step)
 
@@ -228,6 +258,36 @@ class _Walk:
             self.memory.write_bytes(core, place, data[at : at + size])
             at += size
 
+    # ---- the cube ----
+
+    def product(self, step: Step, product: Product, reads: list[Place], writes: list[Place], data: Bytes) -> None:
+        step.element = product.result
+        if "float" not in product.result:  # whole numbers are exact
+            self.put(step.core, writes, data)
+            return self.opaque(step, joined(writes))
+        step.function, step.mode = product, "HF32" if product.hf32 else ""
+        step.output = product.output(writes[0])
+        step.inputs = product.inputs(reads, step.output)
+        before = [self.memory.read(step.core, place, kind) for place, kind in step.inputs]
+        if any(stored is not exact for stored, exact in before[:2]):
+            step.matrices = before[:2]
+        self.put(step.core, writes, data)
+        self.finish(step, before)
+
+    def way_out(self, step: Step, out: WayOut, reads: list[Place], writes: list[Place], data: Bytes) -> None:
+        source, target = out.places(reads[0], writes[0])
+        if out.moves:
+            self.put(step.core, writes, data)
+            return self.carry(step, source.in_units(), target.in_units())
+        step.function, step.output, step.inputs = out, target, [(source, out.source)]
+        if out.atomic is not None:
+            step.inputs.append((target, step.element))
+        if out.quantises:
+            step.columns = out.scales()
+        before = [self.memory.read(step.core, place, kind) for place, kind in step.inputs]
+        self.put(step.core, writes, data)
+        self.finish(step, before)
+
     # ---- arithmetic ----
 
     def compute(
@@ -300,8 +360,9 @@ class _Walk:
     def finish(self, step: Step, before: list[tuple[Wide, Wide]]) -> None:
         """Both results of a step whose output bytes are in place; its errors go into the sums of its line."""
         stored = self.memory.read(step.core, step.output, step.element)[0]
-        own = self.result_of(step, [b[0] for b in before], step.scalars)
-        exact = self.result_of(step, [b[1] for b in before], step.exact_scalars)
+        own = exact = self.result_of(step, [b[0] for b in before], step.scalars)
+        if step.scalars != step.exact_scalars or any(a is not b for a, b in before):
+            exact = self.result_of(step, [b[1] for b in before], step.exact_scalars)
         if len(own) != len(stored):
             self.result.unknown[step.op] += 1
             return
@@ -323,7 +384,8 @@ class _Walk:
 
     def result_of(self, step: Step, inputs: list[Wide], scalars: tuple[float, ...]) -> Wide:
         assert step.function is not None
-        arguments = (inputs[0], step.groups) if step.groups is not None else (*inputs, *scalars)
+        further = step.columns if step.columns is not None else ()
+        arguments = (inputs[0], step.groups) if step.groups is not None else (*inputs, *scalars, *further)
         return np.asarray(step.function(*arguments), np.float64)
 
 
@@ -369,7 +431,7 @@ def _distance(a: Wide, b: Wide) -> float:
 def _squares(stored: Wide, exact: Wide) -> NDArray[np.float64]:
     finite = np.isfinite(stored) & np.isfinite(exact)
     difference, size = np.where(finite, stored - exact, 0.0), np.where(finite, exact, 0.0)
-    return np.array([difference @ difference, size @ size])
+    return np.array([np.square(difference).sum(), np.square(size).sum()])
 
 
 def _group_sum(values: Wide, groups: NDArray[np.int64]) -> Wide:

@@ -35,6 +35,14 @@ inline void touch_nz(Instr& instr, const CopyEnd& end, Mode mode, const NzShape&
         touch_matrix(instr, end, mode, m * z.matrix_step, kBlockBytes, z.rows, z.row_step, z.blocks, z.block_step);
 }
 
+// For `toprope bisect-precision`: runs of `bytes` in nested loops, given as count, step in the source, step in the target.
+template <typename... Numbers>
+void keep_order(const CopyEnd& d, const CopyEnd& s, uint64_t to, uint64_t from, uint64_t bytes, Numbers... loops) {
+    if (bytes != 0 && d.traced)
+        keep_numbers({kKeptLoops, static_cast<int64_t>(s.address + from), static_cast<int64_t>(d.address + to), static_cast<int64_t>(bytes),
+                      static_cast<int64_t>(loops)...});
+}
+
 template <typename T, typename Src>
 void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const AscendC::Nd2NzParams& p, Site site) {
     static_assert(sizeof(T) <= 4, "DataCopy ND2NZ: this chip has it for elements of 1, 2 and 4 bytes");
@@ -72,8 +80,13 @@ void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const Ascend
     Instr& instr = record(op, site, static_cast<uint32_t>(matrices * rows), copy_arg(dtype_of<T>, d, s, kFormNd2Nz));
     touch_matrix(instr, s, Mode::read, 0, row_bytes, rows, src_row, matrices, src_matrix);
     touch_nz(instr, d, Mode::write, z);
-    if (!self->execute) return;
     const uint64_t whole = row_bytes / kBlockBytes, rest = row_bytes % kBlockBytes;
+    if (TOPROPE_UNLIKELY(capturing)) {
+        keep_order(d, s, 0, 0, kBlockBytes, matrices, src_matrix, z.matrix_step, rows, src_row, z.row_step, whole, kBlockBytes,
+                   z.block_step);
+        keep_order(d, s, whole * z.block_step, whole * kBlockBytes, rest, matrices, src_matrix, z.matrix_step, rows, src_row, z.row_step);
+    }
+    if (!self->execute) return;
     for (uint64_t m = 0; m < matrices; ++m)
         for (uint64_t r = 0; r < rows; ++r) {
             const uint8_t* from = s.host + m * src_matrix + r * src_row;
@@ -119,6 +132,8 @@ void copy_nz2nd(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<
     Instr& instr = record(op, site, static_cast<uint32_t>(matrices * rows), copy_arg(dtype_of<T>, d, s, kFormNz2Nd));
     touch_matrix(instr, s, Mode::read, 0, rows * piece, blocks, block_step, matrices, matrix_step);
     touch_matrix(instr, d, write_mode(d.space), 0, columns * sizeof(T), rows, dst_row, matrices, dst_matrix);
+    if (TOPROPE_UNLIKELY(capturing))
+        keep_order(d, s, 0, 0, piece, matrices, matrix_step, dst_matrix, rows, piece, dst_row, blocks, block_step, piece);
     if (!self->execute) return;
     for (uint64_t m = 0; m < matrices; ++m)
         for (uint64_t r = 0; r < rows; ++r)

@@ -203,6 +203,15 @@ void touch_source(Instr& instr, const AscendC::LocalTensor<S>& src, const Ascend
     if (p.ndNum > 1) touch(instr, Space::l0c, Mode::read, 0, 0, p.ndNum, int64_t{p.srcNdStride} * 256 * static_cast<int64_t>(sizeof(S)));
 }
 
+// For `toprope bisect-precision`: the sizes and places of a copy out of L0C, how it converts, and the scale of each column (or of all).
+template <typename D, typename S>
+void keep_fixpipe(const FixpipeTarget<D>& t, const AscendC::FixpipeParamsV220& p, const uint64_t* factors, bool to_gm) {
+    keep_numbers({t.nz ? 1 : p.ndNum, p.mSize, p.nSize, p.srcStride, p.srcNdStride, p.dstStride, p.dstNdStride, t.nz ? t.c0 : 0, p.reluEn,
+                  p.quantPre, static_cast<int64_t>(dtype_of<S>), to_gm ? static_cast<int64_t>(self->atomic) : 0});
+    for (uint32_t n = 0; n < (factors != nullptr ? p.nSize : 1u); ++n)
+        keep_numbers({static_cast<int64_t>(factors != nullptr ? factors[n] : p.deqScalar)});
+}
+
 template <typename D, typename S>
 void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTensor<S>& src, const uint64_t* factors,
                    const AscendC::FixpipeConfig& config, const AscendC::FixpipeParamsV220& p, Site site) {
@@ -219,6 +228,7 @@ void fixpipe_to_gm(const AscendC::GlobalTensor<D>& dst, const AscendC::LocalTens
                               static_cast<uint32_t>(p.unitFlag != 0) << 9 | static_cast<uint32_t>(!target.nz) << 10);
     touch_source(instr, src, p);
     touch_target(instr, Space::gm, self->atomic == AtomicOp::none ? Mode::write : Mode::update, gm, target, p);
+    if (TOPROPE_UNLIKELY(capturing)) keep_fixpipe<D, S>(target, p, factors, true);
     if (self->execute) fixpipe_run<D, S>(to, src.host(), factors, target, p, true);
 }
 
@@ -239,6 +249,7 @@ void fixpipe_to_l1(const AscendC::LocalTensor<D>& dst, const AscendC::LocalTenso
                           static_cast<uint32_t>(dtype_of<D>) | static_cast<uint32_t>(p.unitFlag != 0) << 9);
     touch_source(instr, src, p);
     touch_target(instr, Space::l1, Mode::write, dst.address(), target, p);
+    if (TOPROPE_UNLIKELY(capturing)) keep_fixpipe<D, S>(target, p, factors, false);
     if (self->execute) fixpipe_run<D, S>(dst.host(), src.host(), factors, target, p, false);
 }
 

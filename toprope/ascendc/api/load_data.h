@@ -76,6 +76,14 @@ void load_2d(const Op& op, const AscendC::LocalTensor<T>& dst, const Source* src
     touch(instr, src_space, Mode::read, src_address + static_cast<uint64_t>(first * static_cast<int64_t>(kFractalBytes)), kFractalBytes,
           p.repeatTimes, int64_t{p.srcStride} * kFractalBytes);
     touch(instr, dst.space(), Mode::write, dst.address(), kFractalBytes, p.repeatTimes, int64_t{1 + p.dstGap} * kFractalBytes);
+    if (TOPROPE_UNLIKELY(capturing)) {
+        const auto from = static_cast<int64_t>(src_address) + p.startIndex * int64_t{kFractalBytes};
+        const int64_t from_step = step * kFractalBytes, to_step = int64_t{1 + p.dstGap} * kFractalBytes;
+        if (p.ifTranspose)
+            keep_numbers({kKeptLoops, from, dst.address(), 2, p.repeatTimes, from_step, to_step, 16, 32, 2, 16, 2, 32});
+        else
+            keep_numbers({kKeptLoops, from, dst.address(), kFractalBytes, p.repeatTimes, from_step, to_step});
+    }
     if (!self->execute) return;
     for (uint32_t r = 0; r < p.repeatTimes; ++r) {
         const auto* from = reinterpret_cast<const uint8_t*>(src_host) + (p.startIndex + step * r) * static_cast<int64_t>(kFractalBytes);
@@ -208,6 +216,12 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
         if (first < last) touch(instr, Space::l1, Mode::read, src.address() + first * block, (last - first) * block, 1, 0, false, true);
     }
     touch(instr, dst.space(), Mode::write, dst.address(), bytes);
+    if (TOPROPE_UNLIKELY(capturing))
+        keep_numbers(
+            {kKeptImage,   src.address(),  dst.address(),   kElementBits<T>,  rows,         columns,      to_b,         turned,
+             map.map.h,    map.map.w,      map.map.pad_top, map.map.pad_left, map.channels, map.stride_w, map.stride_h, map.filter_w,
+             map.filter_h, map.dilation_w, map.dilation_h,  map.out_w,        map.out_h,    e.k_start,    e.m_start,    e.m_block,
+             e.m_jump,     e.k_block,      e.k_jump});
     if (!self->execute) return;
     const T pad = [] {
         T v;
@@ -367,6 +381,14 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     touch(instr, dst.space(), Mode::write, dst.address(), kFractalBytes, S::kFractals > 1 ? S::kFractals : p.repeatTimes,
           S::kFractals > 1 ? int64_t{1 + p.dstFracGap} * kFractalBytes : between, outer);
     if (outer) touch(instr, dst.space(), Mode::write, 0, 0, p.repeatTimes, between);
+    if (TOPROPE_UNLIKELY(capturing)) {  // narrower elements hold no rounded numbers
+        const auto from = src.address() + static_cast<int64_t>(p.startIndex * kSquare), from_step = step * static_cast<int64_t>(kSquare);
+        const int64_t fractal = int64_t{1 + p.dstFracGap} * kFractalBytes;
+        if (sizeof(T) == 2) keep_numbers({kKeptLoops, from, dst.address(), 2, p.repeatTimes, from_step, between, 16, 32, 2, 16, 2, 32});
+        if (sizeof(T) == 4)
+            keep_numbers({kKeptLoops, from, dst.address(), 4, p.repeatTimes, from_step, between, 2, 256, fractal, 8, 32, 4, 2,
+                          kFractalBytes, 256, 8, 4, 32});
+    }
     if (!self->execute) return;
     for (uint32_t r = 0; r < p.repeatTimes; ++r) {
         uint64_t from[4] = {}, to[4] = {};

@@ -179,6 +179,8 @@ void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm,
     touch(instr, Space::l0b, Mode::read, filter.address(), b_bytes);
     if (bias != nullptr) touch(instr, bias->space(), Mode::read, bias->address(), uint64_t{s.nf} * 16 * sizeof(T));
     touch(instr, Space::l0c, accumulate ? Mode::update : Mode::write, dst.address(), c_bytes);
+    if (TOPROPE_UNLIKELY(capturing))
+        keep_numbers({s.m, s.n, s.k, s.mf, s.kf, s.nf, s.k0, s.gemv, static_cast<int64_t>(dtype_of<T>), static_cast<int64_t>(dtype_of<S>)});
     if (!self->execute) return;
     if constexpr (std::is_same_v<T, half>) {  // 910/310P: the sum is kept in float and rounded once
         const uint32_t count = s.mf * s.nf * 256;

@@ -30,6 +30,10 @@ static void capture_scalars(const void* context, uint32_t bytes) {
     keep(row, context);
 }
 
+void keep_numbers(std::initializer_list<int64_t> numbers) {
+    capture_scalars(numbers.begin(), static_cast<uint32_t>(numbers.size() * sizeof(int64_t)));
+}
+
 static const uint8_t* memory_at(Space space, uint64_t address, uint64_t bytes) {
     if (space != Space::gm) {
         const auto s = static_cast<size_t>(space);

@@ -1,6 +1,8 @@
 // The software machine: cores with their memories and registers, GM buffers, and the calls every operation makes.
 #pragma once
 
+#include <initializer_list>
+
 #include "trace.h"
 
 namespace toprope {
@@ -119,6 +121,11 @@ Core* core_at(uint32_t index);
 // Execution is synchronous: what the last instruction of the running core wrote lies in memory when the next one begins. Here values
 // are kept (capture.cpp) and delays take effect (schedule.cpp).
 void before_instruction(const Op& op, Site site);
+// Keeps numbers of the last instruction that its ranges do not tell: sizes, modes, the order of a copy. For `if (capturing)`.
+// A copy that reorders: 0, source and target address, bytes of a run, then for each loop from the outermost its count and its steps
+// in source and target. An image load: 1, ... (load_data.h). Mmad and Fixpipe: their own (mmad.h, fixpipe.h).
+TOPROPE_COLD void keep_numbers(std::initializer_list<int64_t> numbers);
+inline constexpr int64_t kKeptLoops = 0, kKeptImage = 1;
 
 inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
     if (TOPROPE_UNLIKELY(op.id == 0xffff)) op.id = register_op(op);

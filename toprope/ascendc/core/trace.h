@@ -107,6 +107,7 @@ struct Report {
 // What a launch with `capture` keeps of an instruction, in the order in which all cores executed: first its operands as lanes (fields of
 // Layout and Lanes in vector.h) and its scalars, then the bytes that it wrote.
 enum class CapturedKind : uint8_t { written, read_lanes, write_lanes, scalars };
+// Scalars are what a functor holds, or, of the cube's instructions and of copies that reorder, numbers: see keep_numbers.
 struct Captured {    // 72 bytes
     uint64_t instr;  // index in the core's instruction column
     uint64_t at;     // where its `bytes` bytes begin in the column of captured bytes
