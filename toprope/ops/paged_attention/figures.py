@@ -24,8 +24,8 @@ def cache(
     table = np.zeros((len(lengths), max(need)), np.int32)
     for row, end, count in zip(table, np.cumsum(need), need, strict=True):
         row[:count] = pages[end - count : end]
-    tokens = np.zeros((pages.size, page, kv_heads, DIM), np.float16)  # one cache serves as both: only its size counts
-    return np.zeros((len(lengths), heads, DIM), np.float16), tokens, tokens.copy(), table, np.array(lengths, np.int32)
+    keys, values = (np.zeros((pages.size, page, kv_heads, DIM), np.float16) for _ in range(2))
+    return np.zeros((len(lengths), heads, DIM), np.float16), keys, values, table, np.array(lengths, np.int32)
 
 
 def inputs_batch() -> tuple[Any, ...]:
