@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from toprope import brackets
 from toprope.errors import BadKernel
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -95,17 +96,6 @@ def local_files(path: Path) -> Iterator[tuple[Path, str]]:
         queue += [(file.parent / name).resolve() for name in _INCLUDE.findall(text)]
 
 
-def _split_arguments(text: str) -> list[str]:
-    parts, depth, begin = [], 0, 0
-    for i, ch in enumerate(text):
-        depth += ch in "<(["
-        depth -= ch in ">)]"
-        if ch == "," and depth == 0:
-            parts.append(text[begin:i])
-            begin = i + 1
-    return [p.strip() for p in [*parts, text[begin:]] if p.strip()]
-
-
 def _parameter(text: str) -> Parameter:
     text = re.sub(r"\b(__restrict__|__restrict|__kfc_workspace__)\b", "", text.split("=")[0]).strip()
     match = re.match(r"(.*?[\s*&>])(\w+)$", text, re.S)
@@ -127,10 +117,10 @@ def entries(path: Path) -> list[Entry]:
     found = []
     text = files[0][1]
     for match in _entry_heads(text):
-        close = _closing(text, match.end() - 1)
+        close = brackets.closing(text, match.end() - 1)
         if close < 0 or not text[close + 1 :].lstrip().startswith("{"):
             continue  # a declaration
-        parameters = tuple(_parameter(p) for p in _split_arguments(text[match.end() : close]) if p != "void")
+        parameters = tuple(_parameter(p) for p in brackets.split(text[match.end() : close]) if p != "void")
         template = re.sub(r"^template\s*<|>\s*$", "", (match["template"] or "").strip())
         line = text.count("\n", 0, match.start("name")) + 1
         found.append(Entry(match["name"], parameters, template, line, _task_type(match["marks"], whole), by_key))
@@ -157,16 +147,6 @@ def _entry_heads(text: str) -> Iterator[re.Match[str]]:
         if opening >= 0 and match is not None and "__global__" in match["marks"]:
             after = match.end()
             yield match
-
-
-def _closing(text: str, opening: int) -> int:
-    depth = 0
-    for i in range(opening, len(text)):
-        depth += text[i] == "("
-        depth -= text[i] == ")"
-        if depth == 0:
-            return i
-    return -1
 
 
 def _task_type(marks: str, whole: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope import dtypes
+from toprope import brackets, dtypes
 from toprope.build import INCLUDE
 from toprope.errors import BadArgument
 from toprope.source import local_files, strip_comments
@@ -78,7 +78,7 @@ def _read_structs(text: str, found: dict[str, Struct]) -> None:
         if layout := _layout(name, members, found, constants, macro_form=True):
             found[name] = layout
     for match in _STRUCT.finditer(text):
-        plain = _members(_body(text, match.end() - 1))
+        plain = _members(brackets.inside(text, match.end() - 1))
         if plain and (layout := _layout(match.group(1), plain, found, constants, macro_form=False)):
             found.setdefault(match.group(1), layout)
 
@@ -219,16 +219,6 @@ def _texts(path: Path) -> Iterator[tuple[Path, str]]:
 
 def _used_names(path: Path) -> list[str]:
     return [name for _, text in local_files(path) for name in _USED.findall(text)]
-
-
-def _body(text: str, opening: int) -> str:
-    depth = 0
-    for i in range(opening, len(text)):
-        depth += text[i] == "{"
-        depth -= text[i] == "}"
-        if depth == 0:
-            return text[opening + 1 : i]
-    return ""
 
 
 def _size_of(type_name: str, known: Mapping[str, Struct]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toprope import brackets
 from toprope.errors import BadInput, BadKernel
 from toprope.source import Entry, Parameter, entries, local_files, strip_comments
 
@@ -96,7 +97,7 @@ def rewritten(text: str, file: str) -> str:
     out, copied = [], 0
     for begin, name_at, end in _configurations(bare, file):
         line = bare.count("\n", 0, begin) + 1
-        inside = [p.strip() for p in _split(bare[begin + 3 : end])]
+        inside = brackets.split(bare[begin + 3 : end], "()[]")
         if len(inside) not in (1, 2, 3):
             raise BadInput(
                 f"{file}:{line}: a launch has {len(inside)} settings",
@@ -152,17 +153,6 @@ def _name_before(text: str, at: int) -> int:
             return begin  # a name of the global namespace
         if not match[0].startswith("::"):
             return begin + len(match[0]) - len(match[0].lstrip())
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, begin = [], 0, 0
-    for i, ch in enumerate(text):
-        depth += ch in "(["
-        depth -= ch in ")]"
-        if ch == "," and depth == 0:
-            parts.append(text[begin:i])
-            begin = i + 1
-    return [*parts, text[begin:]]
 
 
 def kernel_source(name: str, given: Sequence[Path], around: Sequence[Path]) -> Path:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from toprope import brackets
 from toprope.errors import TopropeError
 
 # Words for element types -> the name used here. Values of one column are what a kernel on A2 can hold.
@@ -373,14 +374,14 @@ def from_signature(text: str) -> Prototype:
     op, inside, after = match.groups()
     inputs: list[Tensor] = []
     attributes: list[Attribute] = []
-    for part in _parts(inside):
+    for part in brackets.split(inside):
         made = _parameter(part)
         if isinstance(made, Attribute):
             attributes.append(made)
         else:
             inputs.append(made)
     outputs = []
-    for part in _parts(after.strip("() ")):
+    for part in brackets.split(after.strip("() ")):
         name, mark, kind, default = _split_parameter(part)
         if default or mark:
             raise BadPrototype(
@@ -391,16 +392,6 @@ def from_signature(text: str) -> Prototype:
     return _checked(
         Prototype(op if op[0].isupper() else camel(op), tuple(inputs), tuple(outputs), tuple(attributes)), where
     )
-
-
-def _parts(text: str) -> list[str]:
-    found, depth, begin = [], 0, 0
-    for i, ch in enumerate(text):
-        depth += (ch in "[(") - (ch in "])")
-        if ch == "," and depth == 0:
-            found.append(text[begin:i])
-            begin = i + 1
-    return [p.strip() for p in [*found, text[begin:]] if p.strip()]
 
 
 def _split_parameter(part: str) -> tuple[str, str, str, str]:

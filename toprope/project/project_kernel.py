@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toprope import runtime
+from toprope import brackets, runtime
 from toprope.build import shared_library
 from toprope.errors import BadKernel
 from toprope.kernel import Kernel
@@ -203,7 +203,7 @@ def _template_arguments(
             cure="add the combination to ASCENDC_TPL_SEL, or choose another in the tiling function",
         )
     out = []
-    for part, parameter in zip(_parts(template), parameters, strict=False):
+    for part, parameter in zip(brackets.split(template), parameters, strict=False):
         value = values[parameter.name]
         if re.match(r"\s*(typename|class)\b", part):
             value = next((t.cpp for t in GE_TYPES.values() if f"C_DT_{t.name}" == value), value)
@@ -240,14 +240,3 @@ def _allows(chosen: Sequence[Choice], values: Mapping[str, str], text: str) -> b
         if given.startswith("C_") or (wanted is not None and None not in numbers and wanted not in numbers):
             return False
     return True
-
-
-def _parts(text: str) -> list[str]:
-    parts, depth, begin = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += letter in "(<{"
-        depth -= letter in ")>}"
-        if letter == "," and depth == 0:
-            parts.append(text[begin:i])
-            begin = i + 1
-    return [p for p in [*parts, text[begin:]] if p.strip()]

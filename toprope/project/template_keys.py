@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from toprope import brackets
 from toprope.project.definition import CPP_TYPES, Definition
 
 _CALL = re.compile(r"\bASCENDC_TPL_(\w+)\s*\(")
@@ -56,7 +57,7 @@ def first_arguments(
     by_name = {c.name: c for c in allowed}
     inputs = (*definition.inputs, *definition.outputs) if definition else ()
     out = []
-    for position, parameter in enumerate(_parts(template)):
+    for position, parameter in enumerate(brackets.split(template)):
         words = re.findall(r"\w+", parameter.split("=")[0])
         if not words:
             continue
@@ -96,7 +97,7 @@ def _choice(part: str, suffix: str) -> Choice | None:
     if found is None or part.rstrip()[-1:] != ")":
         return None
     kind = found.group(1).replace("SHARED_KERNEL_TYPE", "KERNEL_TYPE")
-    arguments = _parts(part.rstrip()[found.end() : -1])
+    arguments = brackets.split(part.rstrip()[found.end() : -1])
     if kind in ("KERNEL_TYPE", "DETERMINISTIC", "TILING_STRUCT") and suffix == "SEL":
         return None
     name, values, bits = arguments[0], arguments[1:], 0
@@ -127,25 +128,4 @@ def _calls(text: str, name: str) -> Iterator[tuple[str, list[str]]]:
     for match in _CALL.finditer(text):
         line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
         if match.group(1) == name and "define" not in line:
-            yield name, _parts(_inside(text, match.end() - 1))
-
-
-def _inside(text: str, opening: int) -> str:
-    depth = 0
-    for i in range(opening, len(text)):
-        depth += text[i] == "("
-        depth -= text[i] == ")"
-        if depth == 0:
-            return text[opening + 1 : i]
-    return ""
-
-
-def _parts(text: str) -> list[str]:
-    parts, depth, begin = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += letter in "(<{"
-        depth -= letter in ")>}"
-        if letter == "," and depth == 0:
-            parts.append(text[begin:i])
-            begin = i + 1
-    return [p.strip() for p in [*parts, text[begin:]] if p.strip()]
+            yield name, brackets.split(brackets.inside(text, match.end() - 1))

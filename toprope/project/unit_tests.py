@@ -6,6 +6,7 @@ Each test runs in its own process, so that a crash or an endless loop costs one 
 from __future__ import annotations
 
 import ctypes as c
+import faulthandler
 import json
 import os
 import re
@@ -318,6 +319,7 @@ def _in_child(work: Any, folder: Path, limit_s: float) -> Any:
     if child == 0:
         try:
             os.setsid()
+            faulthandler.disable()  # a crash of the test is its verdict, not a trace of this program
             os.close(read_end)
             os.chdir(folder)
             os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
