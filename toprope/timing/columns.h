@@ -67,6 +67,8 @@ struct Chip {
     double part_line_weight;     // L2 cost of reading less than a line
     double same_address_weight;  // L2 cost of a range that another core is transferring now
     double same_address_delay;   // each such core slows the others' own flow by this share
+    double range_rate;           // what L2 gives of one range, to all its readers together
+    double l1_delay;             // copies out of L1 take this many times as long while others write into it
     double atomic_weight;        // L2 cost of read-modify-write
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
     uint32_t slots, warm, ratio, mixed;

@@ -103,15 +103,6 @@ private:
     int32_t head_ = -1, tail_ = -1;
 };
 
-// First come, first served, at a fixed rate.
-struct Server {
-    double free_at = 0;
-    double serve(double now, double bytes, double rate) {
-        free_at = (now > free_at ? now : free_at) + bytes / rate;
-        return free_at;
-    }
-};
-
 // The GM side of a copy; no bytes: it has none.
 struct GmSide {
     bool write = false;
@@ -127,47 +118,55 @@ inline GmSide gm_side(const Access* access, unsigned count) {
     return side;
 }
 
+// First come, first served, at a fixed rate.
+struct Server {
+    double free_at = 0;
+    double serve(double now, double bytes, double rate) {
+        free_at = (now > free_at ? now : free_at) + bytes / rate;
+        return free_at;
+    }
+};
+
+// A range of GM that is being read or written now, by its first line.
+struct Sharing {
+    uint64_t first = 0;
+    uint32_t core = 0, transfers = 0;  // under way, and the core that began
+    bool several = false;              // other cores, too
+    double fetched = 0;                // when all that was asked from HBM is in L2
+    Server server;                     // L2 gives one range at a limited rate, however many cores read it
+};
+
 // One GM copy under way.
 struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
-    bool write = false, counted = false, begun = false, tracked = false;
-    double rate = 1, cold_rate = 0, latency = 0, row_cycles = 0;
-    double crowd = 1;                 // slower by this for other cores that read the same range
+    bool write = false, counted = false, begun = false;
+    double rate = 1, cold_rate = 0, latency = 0, row = 0, odd_rate = 0;
+    double row_cycles = 0;            // least time of its rows
+    double crowd = 1;                 // slower by this for other cores that transfer the same range
     uint64_t l2_unit = kLineBytes;    // L2 hands out whole units of this many bytes
     double window = 0;                // bytes in flight while it streams
     double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
     double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
+    Sharing* range = nullptr;  // who else transfers the same range
 };
 
-// Which ranges are being transferred now, by their first line. A slot follows one range at a time; a range that finds its slot taken
-// by another goes unnoticed, which costs a little accuracy and no time.
-class Uses {
+// What several cores transfer at once. A slot follows one range at a time; a range that finds its slot taken by another goes unnoticed,
+// which costs a little accuracy and no time.
+class Ranges {
 public:
-    // How many transfers of the same range are under way, when one of them is another core's.
-    uint32_t enter(uint64_t first, uint32_t core, bool& tracked) {
-        Slot& slot = slots_[at(first)];
-        tracked = slot.count == 0 || slot.first == first;
-        if (!tracked) return 0;
-        if (slot.count++ == 0) {
-            slot.first = first;
-            slot.core = core;
-            slot.several = false;
-            return 0;
-        }
-        slot.several |= slot.core != core;
-        return slot.several ? slot.count - 1 : 0;
+    // The transfer joins the others of its range; null: not followed.
+    Sharing* enter(uint64_t first, uint32_t core) {
+        Sharing& range = slots_[(first * 0x9e3779b97f4a7c15ull) >> 50];
+        if (range.transfers == 0) range = {first, core, 0, false, 0, {}};
+        if (range.first != first) return nullptr;
+        ++range.transfers;
+        range.several |= range.core != core;
+        return &range;
     }
-    void leave(uint64_t first) { --slots_[at(first)].count; }
 
 private:
-    struct Slot {
-        uint64_t first = 0;
-        uint32_t core = 0, count = 0;
-        bool several = false;
-    };
-    static size_t at(uint64_t first) { return (first * 0x9e3779b97f4a7c15ull) >> 50; }
-    std::vector<Slot> slots_ = std::vector<Slot>(1 << 14);
+    std::vector<Sharing> slots_ = std::vector<Sharing>(1 << 14);
 };
 
 class Memory {
@@ -176,7 +175,7 @@ public:
         : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0) {}
 
     // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
-    double begin(Transfer& t, const Access* accesses, unsigned count, bool bypass, double latency) {
+    double begin(Transfer& t, double now, const Access* accesses, unsigned count, bool bypass, double latency) {
         bool atomic = false;
         for (unsigned i = 0; i < count; i += accesses[i].more() ? 2 : 1) {
             if (accesses[i].space() != kGm) continue;
@@ -186,9 +185,11 @@ public:
         const double weight = atomic ? chip_.atomic_weight : 1;
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
-        if (const uint32_t others = uses_.enter(t.demand.first, t.core, t.tracked)) {
+        t.row_cycles += std::max(t.row * t.demand.rows, t.odd_rate > 0 ? t.demand.odd_bytes / t.odd_rate : 0);
+        t.range = ranges_.enter(t.demand.first, t.core);
+        if (t.range && t.range->several) {
             t.demand.l2 *= chip_.same_address_weight;
-            t.crowd = 1 + others * chip_.same_address_delay;
+            t.crowd = 1 + (t.range->transfers - 1) * chip_.same_address_delay;
         }
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
@@ -203,6 +204,12 @@ public:
             wait += chip_.miss_latency + (in_flight_ - flight(t)) / chip_.hbm_rate;
             change_flight(t, t.demand.bytes);
         }
+        if (t.range) {
+            // What is on its way into L2 for one core is not there yet for the others.
+            const double flow = std::max(t.demand.bytes / t.rate, t.row_cycles);
+            if (t.counted) t.range->fetched = std::max(t.range->fetched, now + wait + flow);
+            wait = std::max(wait, t.range->fetched - flow - now);
+        }
         return wait;
     }
     struct Piece {
@@ -212,7 +219,8 @@ public:
     Piece piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
         const double rows = share * t.row_cycles;
-        const double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows) * t.crowd, 1);
+        double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows) * t.crowd, 1);
+        if (t.range && !t.write) port = std::max(port, t.range->server.serve(now, bytes, chip_.range_rate));
         double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
                                 : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
@@ -228,7 +236,7 @@ public:
     }
     void end(Transfer& t) {
         if (t.counted) change_flight(t, -t.demand.bytes);
-        if (t.tracked) uses_.leave(t.demand.first);
+        if (t.range) --t.range->transfers;
         traffic.hbm_read += t.demand.miss;
         traffic.hbm_write += t.demand.evicted;
         (t.write ? traffic.l2_write : traffic.l2_read) += t.demand.hit + t.demand.miss;
@@ -284,7 +292,7 @@ private:
     std::vector<Server> ports_;  // one port a core for both directions
     std::vector<double> asked_;  // bytes of misses that each core has asked for and not all received
     double in_flight_ = 0;       // of all cores, each at most what one latency at its rate holds
-    Uses uses_;
+    Ranges ranges_;
 };
 
 }  // namespace timing

@@ -77,6 +77,7 @@ private:
             CoreState& core = states_[c];
             core.started = at;
             core.now = at + chip_.prologue_cycles;
+            occupy(core, kS, at, core.now);
             core.running = true;
             for (PipeState& pipe : core.pipes) pipe.free_at = pipe.last_end = pipe.next_ask = pipe.data_end = core.now;
             wake(c, kS);
@@ -292,6 +293,7 @@ private:
         }
         double duration = cycles_[i];
         if (op.cold > 0 && start > pipe.last_end) duration += op.cold;
+        if (p == kMte1 && !core.pipes[kMte2].under_way.empty()) duration *= chip_.l1_delay;
         const double end = start + duration;
         place(i, start, end, stall, blocker);
         occupy(core, p, start, end);
@@ -330,6 +332,9 @@ private:
         t->latency = op.latency;
         t->l2_unit = static_cast<uint64_t>(op.l2_unit);
         t->cold_rate = op.cold_rate;
+        t->row = op.row;
+        t->odd_rate = op.odd_rate;
+        t->row_cycles = cycles_[i];
         if (op.unit_bit != 0 && (instrs_[i].arg >> op.unit_bit & 1u)) t->not_before = states_[c].pipes[kM].last_end;
         pipe.under_way.push_back(t);
         pipe.free_at = start + op.interval;
@@ -347,10 +352,9 @@ private:
         if (!t.begun) {
             t.begun = true;
             const bool bypass = (instrs_[t.instr].arg >> 8) & 1;
-            const double wait = memory_.begin(t, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
+            const double wait =
+                memory_.begin(t, event.time, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
             t.ready = event.time + wait;
-            const double odd = op.odd_rate > 0 ? t.demand.odd_bytes / op.odd_rate : 0;
-            t.row_cycles = std::max(op.row * t.demand.rows, odd) + cycles_[t.instr];
             if (pipe.under_way[pipe.asking] == &t) push(std::max(t.ready, pipe.next_ask), &t);
             return;
         }

@@ -16,6 +16,10 @@ namespace toprope {
 
 inline constexpr uint32_t kL0HalfBytes = 32768;
 
+// The library's own scalar work, beyond issuing: per step of K (work = 1 when the tiling is read at run time) and per load into L1.
+inline constexpr Op kOpMatmulStep{"Matmul step", Pipe::s, Kind::scalar, "matmul_step"};
+inline constexpr Op kOpMatmulLoad{"Matmul load", Pipe::s, Kind::scalar, "matmul_load"};
+
 // Tiles of one operand in L1: a ring of slots. A tile that is still there is not loaded again.
 template <typename T>
 class TileRing {
@@ -77,6 +81,7 @@ class MatmulEngine {
     using L0c = std::conditional_t<sizeof(A) == 1, int32_t, float>;
     static constexpr AscendC::MatmulConfig kConfig = matmul_config(MM_CFG);
     static constexpr bool kPacked = kConfig.doMultiDataLoad || kConfig.doSpecialMDL;
+    static constexpr bool kReadsTiling = std::is_same_v<std::remove_cv_t<std::remove_reference_t<decltype(MM_CFG)>>, AscendC::MatmulConfig>;
     static constexpr bool kSparse = is_sparse<B_TYPE>;
     static constexpr int32_t kDense = kSparse ? 2 : 1;  // columns of A for each stored row of B
     static constexpr bool kQuantised = sizeof(C) == 1 || (std::is_same_v<L0c, int32_t> && sizeof(C) == 2);
@@ -196,6 +201,7 @@ private:
         for (int32_t ks = 0; ks < steps; ++ks) {
             const int32_t k = least(t_.baseK, job.single_k - ks * t_.baseK);
             int32_t slot_a = -1, slot_b = -1;
+            record(kOpMatmulStep, site, kReadsTiling, 0);
             const Tile<A> a = left_tile(job, mi, ks, slot_a, site);
             const Tile<B> b = right_tile(job, ks, ni, slot_b, site);
             const bool whole = t_.dbL0A != 2 || t_.dbL0B != 2;
@@ -300,6 +306,7 @@ private:
         slot = place.slot;
         const Tile<T> to{place.data, up(b.rows, unit), up(b.columns, static_cast<int32_t>(kK0<T>))};
         if (place.found) return to;
+        record(kOpMatmulLoad, site, 0, 0);
         if (unmarked_) {
             reads_.mark(site);
             unmarked_ = false;
