@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
+from toprope.cli import main
 from toprope.precision.blame import Diagnosis, diagnose
 from toprope.precision.report import explained
 from toprope.precision.shadow import Replay, replay
@@ -199,3 +202,24 @@ def test_operands_rounded_to_hf32_are_named() -> None:
     assert d.cause == "hf32" and d.born is not None
     assert replayed.trace.sites[d.born.step.site].line == line_of("BORN rounded")
     assert "SetHF32Mode(false)" in explained(d)[1]
+
+
+ROOT = Path(__file__).parents[2]
+SMALL = {
+    "examples/07_matmul/matmul_custom.cpp": ["m=128", "n=256", "k=128"],
+    "toprope/ops/matmul/op_kernel/matmul.cpp:matmul": ["tiling={ m = 128, n = 256, k = 128, bandRows = 1 }"],
+}
+
+
+@pytest.mark.parametrize("kernel", SMALL)
+def test_kernels_with_float_sums_are_clean_and_compute_what_they_should(
+    kernel: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = "float" if "examples" in kernel else "half"
+    shapes = ["a=half[128, 128]", "b=half[128, 256]", f"c={out}[128, 256] out"]
+    assert main(["bisect-precision", str(ROOT / kernel), "--blocks", "2", *shapes, *SMALL[kernel], "--json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["clean"] and not report["not_followed"]
+    assert report["cause"] == ("float-sum" if out == "float" else "clean")
+    assert report["shadow_against_reference"]["c"] < 1e-12
+    assert any(line["operation"] == "Mmad" and 0 < line["added"] < 1e-6 for line in report["lines"])

@@ -95,11 +95,14 @@ class Product:
         self.m, self.n, self.k, self.mf, self.kf, self.nf, self.k0, self.gemv, result, right = (int(x) for x in numbers)
         self.left, self.right = _name(argument & 0xFF), _name(right)
         self.result = _name(result)
+        self.last: tuple[Wide, Wide, Wide] | None = None  # operands that are exact as stored are multiplied once
         self.hf32, self.starts, self.with_bias = (bool(argument & flag) for flag in (HF32, STARTS_SUM, WITH_BIAS))
 
     def __call__(self, a: Wide, b: Wide, *sum_or_bias: Wide) -> Wide:
         """The product of operands in the order of their places, plus the sum so far or the bias."""
-        c = a.reshape(self.m, self.k) @ b.reshape(self.n, self.k).T
+        if self.last is None or self.last[0] is not a or self.last[1] is not b:
+            self.last = a, b, _multiplied(a.reshape(self.m, self.k), b.reshape(self.n, self.k).T)
+        c = self.last[2]
         for other in sum_or_bias:
             c = c + other.reshape(-1, self.n)
         return np.asarray(c.ravel(), np.float64)
@@ -118,6 +121,12 @@ class Product:
     def output(self, written: Place) -> Place:
         """The elements of C row by row."""
         return _at(written, _result_offsets(self.m, self.n, self.mf), self.result)
+
+
+def _multiplied(a: Wide, b: Wide) -> Wide:
+    """In pieces that BLAS does not spread over threads: waiting for each other would cost them more than they save."""
+    rows = max(1, (1 << 18) // b.size)
+    return np.concatenate([a[i : i + rows] @ b for i in range(0, len(a), rows)])
 
 
 @lru_cache(256)

@@ -38,8 +38,16 @@ class Cells:
         ):
             begin = int(offsets[0])
             return self.bytes[begin : begin + n * size].view(kind)
-        gathered: NDArray[Any] = self.bytes[offsets[:, None] + np.arange(size)].reshape(-1).view(kind)
+        gathered: NDArray[Any]
+        if _aligned(offsets, size):
+            gathered = self.bytes[: self.bytes.nbytes // size * size].view(kind)[offsets // size]
+        else:
+            gathered = self.bytes[offsets[:, None] + np.arange(size)].reshape(-1).view(kind)
         return gathered
+
+
+def _aligned(offsets: NDArray[np.int64], size: int) -> bool:
+    return len(offsets) > 64 and not bool(np.any(offsets & (size - 1)))
 
 
 class Memories:
@@ -96,7 +104,10 @@ class Memories:
         """Put bytes (place.size of them per element); their shadow becomes what is stored."""
         cells, first = self.cells(core, place.space, place.base)
         offsets = place.offsets + (place.base - first)
-        cells.bytes[(offsets[:, None] + np.arange(place.size)).reshape(-1) if place.size > 1 else offsets] = data
+        if place.size == UNIT and _aligned(offsets, UNIT):
+            cells.bytes.view(np.uint16)[offsets // UNIT] = data.view(np.uint16)
+        else:
+            cells.bytes[(offsets[:, None] + np.arange(place.size)).reshape(-1) if place.size > 1 else offsets] = data
         cells.tag[offsets // UNIT] = 0
 
     def write_exact(self, core: int, place: Place, element: str, exact: Wide) -> None:

@@ -273,6 +273,7 @@ class _Walk:
             step.matrices = before[:2]
         self.put(step.core, writes, data)
         self.finish(step, before)
+        product.last = None  # the step outlives this instruction
 
     def way_out(self, step: Step, out: WayOut, reads: list[Place], writes: list[Place], data: Bytes) -> None:
         source, target = out.places(reads[0], writes[0])
