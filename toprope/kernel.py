@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,15 @@ class Kernel:
             self.loaded[key] = runtime.load_kernel_library(self.build(soc, core_type))
         return self.loaded[key]
 
+    def libraries(self, soc: Soc, core_types: Iterable[str]) -> dict[str, ctypes.CDLL]:
+        """`library` for several core types, compiled side by side."""
+        wanted = tuple(core_types)
+        if len(wanted) == 1:
+            return {wanted[0]: self.library(soc, wanted[0])}
+        runtime.library_path()  # what they link to: once, before
+        with ThreadPoolExecutor(len(wanted)) as compilers:
+            return dict(zip(wanted, compilers.map(partial(self.library, soc), wanted), strict=True))
+
     def build(self, soc: Soc, core_type: str) -> Path:
         """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
         if not self.siblings or self.entry.template:
@@ -160,8 +170,7 @@ class Launcher:
         cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
         bound = _Bound(self.kernel, arguments)
         launchers = {}
-        for core_type in {core.type for core in cores}:
-            library = self.kernel.library(chip, core_type)
+        for core_type, library in self.kernel.libraries(chip, {core.type for core in cores}).items():
             _check_sizes(self.kernel, library, bound)
             launchers[core_type] = (
                 ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
