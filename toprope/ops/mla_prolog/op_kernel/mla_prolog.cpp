@@ -13,8 +13,22 @@ using namespace AscendC;
 constexpr uint16_t CUBES = 0, VECTORS = 1, DOWN = 2, NORMED = 3, UP = 4;
 constexpr uint32_t EVERYBODY = 0, PAIR = 2;  // who takes part in a flag: all cores of a type; a cube core and its vector cores
 
+// GM_ADDR may be a macro that ends in *: one name in each declaration.
 struct MlaPrologTensors {
-    GM_ADDR x, downQuery, upQuery, downKey, downRope, gammaQuery, gammaKey, cosine, sine, slots, query, keyCache, ropeCache, workspace;
+    GM_ADDR x;
+    GM_ADDR downQuery;
+    GM_ADDR upQuery;
+    GM_ADDR downKey;
+    GM_ADDR downRope;
+    GM_ADDR gammaQuery;
+    GM_ADDR gammaKey;
+    GM_ADDR cosine;
+    GM_ADDR sine;
+    GM_ADDR slots;
+    GM_ADDR query;
+    GM_ADDR keyCache;
+    GM_ADDR ropeCache;
+    GM_ADDR workspace;
 };
 
 // The workspace: x w_dq, its norm, x w_dkv, x w_kr.
@@ -26,7 +40,10 @@ struct Workspace {
         key = normed + row * t.queryRank;
         rope = key + row * t.keyRank;
     }
-    GM_ADDR rank, normed, key, rope;
+    GM_ADDR rank;
+    GM_ADDR normed;
+    GM_ADDR key;
+    GM_ADDR rope;
 };
 
 // Tiles of one product, shared by the cube cores; `before` tiles of other products were shared the same way.
