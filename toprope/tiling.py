@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,11 @@ class Struct:
 
 def structs(path: Path) -> dict[str, Struct]:
     """Every struct with only plain members: the vendor's, then those of the source, its includes and the tiling headers beside it."""
-    texts = [*_vendor_texts(), *(text for _, text in _texts(path))]
+    return dict(_structs((*_vendor_texts(), *(text for _, text in _texts(path)))))
+
+
+@lru_cache(64)
+def _structs(texts: tuple[str, ...]) -> dict[str, Struct]:
     found: dict[str, Struct] = {}
     known = -1
     while known != len(found):  # a struct may be written before the text of one that it contains is read
@@ -62,9 +66,9 @@ def structs(path: Path) -> dict[str, Struct]:
 def host_and_kernel(path: Path) -> list[tuple[Struct, Struct]]:
     """The structs that the host registers with the tiling macros and the kernel writes out as well: both layouts."""
     host = {s.name: s for s in structs(path).values() if s.macro_form}
-    plain: dict[str, Struct] = {}
-    for text in (*_vendor_texts(), *(_DEFINE.sub("", text) for _, text in _texts(path))):
-        _read_structs(text, plain)
+    if not host:
+        return []
+    plain = _structs((*_vendor_texts(), *(_DEFINE.sub("", text) for _, text in _texts(path))))
     return [(host[name], plain[name]) for name in host if name in plain]
 
 
