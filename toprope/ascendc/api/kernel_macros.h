@@ -110,7 +110,10 @@ using TopropeTiling = GET_TILING_DATA_needs_REGISTER_TILING_DEFAULT_before_it;
 #define REGISTER_NONE_TILING
 #define __tiling_data_ptr__
 
-#define GET_TILING_DATA(tiling_data, tiling_arg) GET_TILING_DATA_WITH_STRUCT(TopropeTiling, tiling_data, tiling_arg)
+// The assertion makes the compiler name the missing macro.
+#define GET_TILING_DATA(tiling_data, tiling_arg)   \
+    static_assert(sizeof(TopropeTiling) != 0, ""); \
+    GET_TILING_DATA_WITH_STRUCT(TopropeTiling, tiling_data, tiling_arg)
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling_arg) \
     tiling_struct tiling_data;                                              \
     toprope::load_tiling_struct(&tiling_data, tiling_arg, toprope::Site::here())
