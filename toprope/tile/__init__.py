@@ -20,6 +20,7 @@ from toprope.tile.kernel import TileKernel, kernel
 from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i16, i32, inf, tune
 from toprope.tile.project import project_files
 from toprope.tile.torch_library import torch_op
+from toprope.tile.triton_kernel import TritonKernel, triton
 from toprope.tile.tuner import Candidate
 from toprope.tile.tuner import tune as search
 
@@ -31,7 +32,7 @@ where, full, zeros = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"]
 tiles, acc, stage = BUILTINS["tiles"], BUILTINS["acc"], BUILTINS["stage"]
 
 __all__ = [
-    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "gather",
+    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "TritonKernel", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "gather",
     "i16", "i32", "inf", "kernel", "log", "max", "maximum", "min", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage", "sum",
-    "tiles", "torch_op", "tune", "where", "zeros",
+    "tiles", "torch_op", "triton", "tune", "where", "zeros",
 ]  # fmt: skip

@@ -175,7 +175,10 @@ class ProductReader(Reader):
                 node, "an operand of @ is not a loaded tile", "multiply tiles of In arrays: a[i, k] @ b[k, j]"
             )
         array: Any = self.expression(load.value)
-        where = self.index(load, array)
+        found = self.index(load, array)
+        where = tuple(i for i in found if isinstance(i, Index))
+        if len(where) < len(found):
+            raise self.error(node, "an operand of @ by index", "gather its rows into an array of their own first")
         with self.at(node):
             rules.require("@", rules.PRODUCTS, array.param.dtype)
         return Operand(array.name, where, transposed)
@@ -224,7 +227,7 @@ public:
 @keep@
         aGm.SetGlobalBuffer((__gm__ @T@*)@a@, static_cast<uint64_t>(@aRows@) * @aColumns@);
         bGm.SetGlobalBuffer((__gm__ @T@*)@b@, static_cast<uint64_t>(@bRows@) * @bColumns@);
-        cGm.SetGlobalBuffer((__gm__ @C@*)@c@, static_cast<uint64_t>(@M@) * @N@);
+        cGm.SetGlobalBuffer((__gm__ @C@*)@c@, static_cast<uint64_t>(@M@) * @cColumns@);
         pipe.InitBuffer(inA1, 2, BASE_M * BASE_K * sizeof(@T@));
         pipe.InitBuffer(inB1, 2, BASE_K * BASE_N * sizeof(@T@));
         pipe.InitBuffer(inA2, 2, BASE_M * BASE_K * sizeof(@T@));
@@ -317,10 +320,10 @@ private:
         fixpipe.nSize = columns;
         fixpipe.mSize = rows;
         fixpipe.srcStride = rowsUp;
-        fixpipe.dstStride = @N@;
+        fixpipe.dstStride = @cColumns@;
         fixpipe.quantPre = @quant@;
         fixpipe.reluEn = @relu@;
-        Fixpipe<@C@, float, CFG_ROW_MAJOR>(cGm[static_cast<uint64_t>(row) * @N@ + column], sum, fixpipe);
+        Fixpipe<@C@, float, CFG_ROW_MAJOR>(cGm[static_cast<uint64_t>(row) * @cColumns@ + column], sum, fixpipe);
         outCO1.FreeTensor(sum);
     }
 
@@ -414,18 +417,25 @@ _SPLIT_B_TRANSPOSED = """\
 def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
     """The class of a matrix product, and the statements that run it."""
     used = {n: q for n, q in p.params.items() if n in (p.left.array, p.right.array, p.result, p.bias)}
-    names, dims = list(used), list({d.name: None for q in used.values() for d in q.dims})
+    names, dims = (
+        list(used),
+        list(
+            {d.name: None for q in used.values() for d in q.dims}
+            | {i.extent.text: None for i in (p.rows, p.columns, p.steps)}
+        ),
+    )
     python = Path(p.file).read_text().splitlines() if Path(p.file).exists() else []
 
     def mark(line: int) -> str:
         text = python[line - 1].strip() if line <= len(python) else ""
         return f"// {Path(p.file).name}:{line}  {text}" + (f'\n#line {line} "{p.file}"' if line_directives else "")
 
-    a, b = p.params[p.left.array], p.params[p.right.array]
+    a, b, c = p.params[p.left.array], p.params[p.right.array], p.params[p.result]
     words = {
         "Title": "".join(part.capitalize() for part in p.name.split("_")), "T": p.kind.cpp, "C": p.params[p.result].dtype.cpp,
         "a": p.left.array, "b": p.right.array, "c": p.result, "M": p.rows.extent.text, "N": p.columns.extent.text, "K": p.steps.extent.text,
         "aRows": a.dims[0].name, "aColumns": a.dims[1].name, "bRows": b.dims[0].name, "bColumns": b.dims[1].name,
+        "cColumns": c.dims[1].name,
         "init": ", ".join([f"GM_ADDR {n}" for n in names] + [f"uint32_t {d}" for d in dims]),
         "keep": "\n".join(f"        this->{d} = {d};" for d in dims), "dims": ", ".join(f"{d} = 0" for d in dims),
         "order": _ORDER if p.swizzle == 1 else _SWIZZLE.replace("@swizzle@", str(p.swizzle)),

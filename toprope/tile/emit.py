@@ -20,6 +20,7 @@ from toprope.tile.emit_text import (
     columns_operation,
     rows_operation,
 )  # fmt: skip
+from toprope.tile.language import Dim
 from toprope.tile.plan import Plan, loops, pitch_elements
 from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of
 
@@ -134,9 +135,10 @@ class ClassText(Copies):
         found.append(("steps", self.plan.steps_bytes))
         return [(h, b) for h, b in found if b]
 
-    def dims(self) -> list:  # type: ignore[type-arg]
-        """The dimensions of the signature, each once."""
-        return list({d.name: d for p in self.params.values() for d in p.dims}.values())
+    def dims(self) -> list[Dim]:
+        """The dimensions of the signature and other whole-number arguments, each once."""
+        found = [d for p in self.params.values() for d in p.dims] + [Dim(s) for s in self.program.scalars]
+        return list({d.name: d for d in found}.values())
 
     def members(self) -> str:
         """The data members."""
@@ -184,6 +186,9 @@ class ClassText(Copies):
             lines.append(f"            {clean(i.name)}Begin = {here} * {i.size};")
             lines.append(self.step(i, "            "))
             rest = f"{rest} / {clean(i.name)}Tiles"
+        for i, leader in self.program.followers:
+            lines.append(f"            {clean(i.name)}Begin = {clean(leader.name)}Begin / {leader.size} * {i.size};")
+            lines.append(self.step(i, "            "))
         lines += self.calls(loop.body, "            ")
         return "\n".join([*lines, "        }", "    }\n"])
 

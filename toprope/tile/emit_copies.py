@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from toprope.tile.language import TileError
 from toprope.tile.plan import Plan
@@ -147,11 +148,15 @@ class Copies:
         return lines
 
     def offset(
-        self, where: Sequence[Index | ByIndex], array: str, begins: Mapping[Index, str] | Mapping[ByIndex, str] | None = None
+        self, where: Sequence[Index | ByIndex], array: str, begins: Mapping[Any, str] | None = None
     ) -> str:  # fmt: skip
         """The first element of a tile in its array."""
-        known: dict[object, str] = dict(begins or {})
-        begin = [known.get(i) or f"{clean(i.name)}Begin" for i in where]
+        begin = [(begins or {}).get(i) or f"{clean(i.name)}Begin" for i in where]
+        strides = self.program.strides.get((array, tuple(where)))
+        if strides is not None:
+            wide = [f"static_cast<uint64_t>({b})" for b in begin]
+            terms = [b if s == "1" else f"{b} * {s}" for b, s in zip(wide, strides, strict=False) if s != "0"]
+            return " + ".join([*terms, strides[-1]] if strides[-1] != "0" or not terms else terms)
         text = f"static_cast<uint64_t>({begin[0]})"
         for b, d in zip(begin[1:], self.program.params[array].dims[1:], strict=True):
             text = f"({text} * {d.name} + {b})"
@@ -160,4 +165,6 @@ class Copies:
     def row_stride(self, where: Sequence[Index | ByIndex], array: str) -> str:
         """Elements between two rows of a tile in its array."""
         at = next(n for n, i in enumerate(where) if not i.unit)
+        if strides := self.program.strides.get((array, tuple(where))):
+            return strides[at]
         return " * ".join(d.name for d in self.program.params[array].dims[at + 1 :])

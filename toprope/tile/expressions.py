@@ -48,7 +48,12 @@ class ArrayName:
 class Source:
     """A function's syntax tree with the file's own line numbers."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, node: ast.FunctionDef, file: str, names: dict[str, Any]) -> None:
+        self.node, self.file, self.names = node, file, names
+
+    @staticmethod
+    def of(function: Callable[..., Any]) -> Source:
+        """Read the file that a function is defined in. Raises TileError when there is none."""
         try:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError):
@@ -60,9 +65,10 @@ class Source:
         ast.increment_lineno(tree, first - 1)
         node = tree.body[0]
         assert isinstance(node, ast.FunctionDef)
-        self.node, self.file = node, inspect.getsourcefile(function) or "?"
         closure = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
-        self.names: dict[str, Any] = {**vars(builtins), **function.__globals__, **closure}
+        return Source(
+            node, inspect.getsourcefile(function) or "?", {**vars(builtins), **function.__globals__, **closure}
+        )
 
 
 class Expressions:
@@ -390,7 +396,7 @@ class Expressions:
 
     def macro(self, function: Callable[..., Any], args: list[Any], named: dict[str, Any]) -> Any:
         """A plain Python function of tiles, expanded in place: assignments and one return."""
-        inner = Source(function)
+        inner = Source.of(function)
         bound = inspect.signature(function).bind(*args, **named)
         bound.apply_defaults()
         saved = self.env, self.names, self.source

@@ -60,7 +60,7 @@ class TileKernel:
                     cure="write In[dims, type], Out[dims, type], tile.tune(size) or a constant default",
                 )
         self.dims = dims_of(self.params)
-        self._tree = Source(function)
+        self._tree = Source.of(function)
         self._lowered: dict[tuple[Any, ...], Lowered] = {}
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
         self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
@@ -69,7 +69,7 @@ class TileKernel:
 
     def __call__(self, *arrays: Array, **options: Any) -> None:
         """Evaluate the function on NumPy arrays (or torch CPU tensors); outputs are written in place. Raises TileError."""
-        data = [_as_array(a) for a in arrays]
+        data = [as_array(a) for a in arrays]
         self.shape_of(data)
         named = dict(zip(self.params, map(GlobalArray, data), strict=True))
         STEPS_AT_ONCE.set(self.steps_at_once)
@@ -131,14 +131,7 @@ class TileKernel:
                 )
             lowered = lowered.fitting(chip)
             text = lowered.text(line_directives=True)
-            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-            folder = cache_dir() / "tile" / digest
-            path = folder / f"{self.name}.cpp"
-            if not path.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                partial = folder / f"{os.getpid()}.tmp"
-                partial.write_text(text)
-                partial.replace(path)
+            path = written(self.name, text)
             self._emitted[key] = Emitted(lowered, text, path)
         return self._emitted[key]
 
@@ -166,7 +159,7 @@ class TileKernel:
         self, *arrays: Array, soc: str = DEFAULT_SOC, blocks: int | None = None, time_only: bool = False, **options: Any
     ) -> Run:
         """Compile the emitted Ascend C and run it on the software NPU; outputs are written in place. Same Run as a loaded kernel."""
-        data = [_as_array(a) for a in arrays]
+        data = [as_array(a) for a in arrays]
         dims = self.shape_of(data)
         emitted = self.emit(soc, **options)
         lowered = emitted.lowered
@@ -174,7 +167,7 @@ class TileKernel:
             np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in (lowered.workspace or {}).values()
         ]
         arguments = [*data, *dims.values(), *lowered.values(dims)]
-        kernel = _loaded(emitted.path)[self.name]
+        kernel = loaded(emitted.path)[self.name]
         return kernel(*arguments, blocks=blocks or lowered.blocks(dims, load_soc(soc)), soc=soc, time_only=time_only)
 
 
@@ -198,12 +191,26 @@ def _steps_at_once(lowered: Lowered) -> tuple[int, ...]:
     return tuple(factors)
 
 
+def written(name: str, text: str) -> Path:
+    """A file with an emitted kernel; the same text is written once."""
+    folder = cache_dir() / "tile" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = folder / f"{name}.cpp"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f"{os.getpid()}.tmp"
+        partial.write_text(text)
+        partial.replace(path)
+    return path
+
+
 @functools.cache
-def _loaded(path: Path) -> KernelFile:
+def loaded(path: Path) -> KernelFile:
+    """The kernels of an emitted file, compiled once."""
     return load(path)
 
 
-def _as_array(a: Any) -> Array:
+def as_array(a: Any) -> Array:
+    """A NumPy array, or the memory of a torch CPU tensor."""
     return a if isinstance(a, np.ndarray) else np.asarray(a.numpy() if hasattr(a, "numpy") else a)
 
 

@@ -63,10 +63,10 @@ def fold_rows(name: str, x: Array) -> Array:
 
 def fold_columns(name: str, x: Array) -> Array:
     """sum, max or min of each column, row after row as the emitted ColumnFold goes."""
-    found = x[0].copy()
-    step = {"sum": np.add, "max": larger, "min": smaller}[name]
+    found: Array = x[0].copy()
+    steps: dict[str, Any] = {"sum": np.add, "max": larger, "min": smaller}
     for row in x[1:]:
-        found = step(found, row)
+        found = steps[name](found, row)
     return found
 
 

@@ -29,11 +29,12 @@ class Lowered:
     plans: tuple[Plan, ...] = ()
     product: Product | None = None
     workspace: dict[str, Param] | None = None
+    scalars: tuple[str, ...] = ()
 
     @property
     def dims(self) -> list[str]:
-        """Names of the dimensions, in order of the signature."""
-        return list(dict.fromkeys(d.name for p in self.params.values() for d in p.dims))
+        """Names of the dimensions, in order of the signature, and of other whole-number arguments."""
+        return list(dict.fromkeys([*(d.name for p in self.params.values() for d in p.dims), *self.scalars]))
 
     @property
     def numbers(self) -> list[tuple[Number, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toprope.dtypes import Dtype
@@ -137,6 +138,10 @@ class Program:
     sizes: dict[str, int]
     resident: bool = False
     numbers: list[Number] = field(default_factory=list)
+    scalars: tuple[str, ...] = ()  # whole-number arguments beside the dimensions of arrays
+    # Steps of arrays of one dimension that are addressed with strides: one for each index, and a constant behind them.
+    strides: Mapping[tuple[str, tuple[Index | ByIndex, ...]], tuple[str, ...]] = field(default_factory=dict)
+    followers: tuple[tuple[Index, Index], ...] = ()  # (axis, axis of the outermost loop whose step it shares)
 
     def regions(self) -> list[Region]:
         """All regions in program order."""
@@ -155,6 +160,6 @@ def arrays_of(regions: list[Region]) -> set[str]:
     """The arrays that some regions load, store, or take indices from."""
     found: set[str] = set()
     for r in regions:
-        for place in [*r.loads, *r.stores]:
-            found |= {place.array, *(i.array for i in place.where if isinstance(i, ByIndex))}
+        for array, where in [(v.array, v.where) for v in r.loads] + [(s.array, s.where) for s in r.stores]:
+            found |= {array, *(i.array for i in where if isinstance(i, ByIndex))}
     return found

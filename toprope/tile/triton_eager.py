@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -143,7 +142,9 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     kind = next((x.dtype for x in (a, b) if isinstance(x, Block)), None)
     if kind is None:
         return np.where(condition, a, b)
-    a, b = (_plain(x).data if isinstance(x, Block) else np.asarray(np.float32(x)).astype(numpy_of(kind)) for x in (a, b))
+    a, b = (
+        _plain(x).data if isinstance(x, Block) else np.asarray(np.float32(x)).astype(numpy_of(kind)) for x in (a, b)
+    )
     return Block(Tile(np.where(condition, a, b).astype(numpy_of(kind)), kind))
 
 
@@ -179,6 +180,3 @@ def evaluate(function: Callable[..., None], alias: str, arguments: dict[str, Any
         for program in np.ndindex(*grid):
             scope[alias] = TritonLanguage(program, grid)
             function(**bound)
-
-
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}

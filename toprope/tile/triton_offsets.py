@@ -60,7 +60,9 @@ class Offsets:
     def placed(self, axis: int) -> Offsets:
         """Its lanes along an axis of a tile of two dimensions."""
         lanes = ("range:", "entry:")
-        return Offsets({(f"{a}@{axis}" if a.startswith(lanes) and "@" not in a else a, n): c for (a, n), c in self.terms.items()})
+        return Offsets(
+            {(f"{a}@{axis}" if a.startswith(lanes) and "@" not in a else a, n): c for (a, n), c in self.terms.items()}
+        )
 
     def text(self) -> str:
         """Python and C++ text of a scalar."""
