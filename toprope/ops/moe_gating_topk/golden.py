@@ -38,7 +38,7 @@ def moe_gating_topk(
     choice = x.astype(np.float32) if bias is None else scores.astype(np.float32) + bias.astype(np.float32)
     rows, experts = x.shape
     if group_count > 1:
-        groups = choice.reshape(rows, group_count, -1)
+        groups = choice.reshape(rows, group_count, experts // group_count)
         leaders = np.take_along_axis(groups, best(groups, group_select_mode + 1), -1).sum(-1, dtype=np.float32)
         kept = np.zeros((rows, group_count), bool)
         np.put_along_axis(kept, best(leaders, k_group), True, -1)
