@@ -141,12 +141,12 @@ struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false;
     double rate = 1, cold_rate = 0, latency = 0, row = 0, odd_rate = 0;
-    double row_cycles = 0;            // least time of its rows
-    double crowd = 1;                 // slower by this for other cores that transfer the same range
-    uint64_t l2_unit = kLineBytes;    // L2 hands out whole units of this many bytes
-    double window = 0;                // bytes in flight while it streams
-    double not_before = 0;            // it cannot end earlier: the cube still computes what it stores
-    double ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
+    double row_cycles = 0;                       // least time of its rows
+    double crowd = 1;                            // slower by this for other cores that transfer the same range
+    uint64_t l2_unit = kLineBytes;               // L2 hands out whole units of this many bytes
+    double window = 0;                           // bytes in flight while it streams
+    double not_before = 0;                       // it cannot end earlier: the cube still computes what it stores
+    double start = 0, ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
     Sharing* range = nullptr;  // who else transfers the same range
 };

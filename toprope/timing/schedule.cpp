@@ -340,7 +340,8 @@ private:
         pipe.free_at = start + op.interval;
         pipe.last = static_cast<int32_t>(i);
         pipe.asked += gm.bytes;
-        push(start, t);
+        t->start = start;
+        if (pipe.beginning + 1 == pipe.under_way.size()) push(start, t);
         return true;
     }
     void push(double time, Transfer* transfer) { events_.push({time, order_++, transfer}); }
@@ -351,6 +352,7 @@ private:
         const OpCost& op = ops_[instrs_[t.instr].op];
         if (!t.begun) {
             t.begun = true;
+            if (++pipe.beginning < pipe.under_way.size()) push(pipe.under_way[pipe.beginning]->start, pipe.under_way[pipe.beginning]);
             const bool bypass = (instrs_[t.instr].arg >> 8) & 1;
             const double wait =
                 memory_.begin(t, event.time, accesses_ + access_at_[t.instr], instrs_[t.instr].accesses, bypass, op.latency);
@@ -384,6 +386,7 @@ private:
         occupy(states_[t.core], t.pipe, start_[t.instr], time);
         pipe.last_end = std::max(pipe.last_end, time);
         pipe.under_way.pop_front();
+        --pipe.beginning;
         --pipe.asking;
         wake(t.core, static_cast<int>(t.pipe));
         if (t.pipe == kFix) wake(t.core, kM);

@@ -81,7 +81,7 @@ struct PipeState {
     Fifo<Issued> queue;
     double free_at = 0, last_start = 0, last_end = 0;
     double next_ask = 0, data_end = 0;  // when the next transfer may ask for data; when the last one asked for has it all
-    size_t asking = 0;                  // the transfer under way whose turn it is to ask
+    size_t beginning = 0, asking = 0;   // the transfers under way whose turn it is to begin and to ask
     double asked = 0, asked_at = 0;     // bytes asked for that have not come, and when that last changed
     int32_t last = -1;                  // the instruction that freed the pipe last
     Fifo<Transfer*> under_way;
@@ -140,7 +140,10 @@ struct Event {
     double time;
     uint64_t order;
     Transfer* transfer;
-    bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
+    // Without a branch: which of two events comes first cannot be guessed.
+    bool operator>(const Event& other) const {
+        return static_cast<bool>((time > other.time) | ((time == other.time) & (order > other.order)));
+    }
 };
 
 }  // namespace timing
