@@ -4,7 +4,7 @@
 import numpy as np
 
 from toprope import tile
-from toprope.tile import In, Out, f16, f32
+from toprope.tile import In, Out, f16, f32, i32
 
 
 @tile.kernel
@@ -101,6 +101,61 @@ def ln_gemm(
             for k in tile.tiles(K, BK, depth=2):
                 acc = acc + h[:, k] @ w[k, j]
             y[i, j] = acc.to(f16)
+
+
+@tile.kernel
+def embedding(
+    ids: In["M", i32], table: In["V", "D", f16], y: Out["M", "D", f16], *, R=tile.tune(16), C=tile.tune(1024, mult=64)
+):
+    M, D = y.shape
+    for r, c in tile.tiles((M, R), (D, C), depth=2):
+        y[r, c] = table[ids[r], c]
+
+
+@tile.kernel
+def linear_gelu(
+    a: In["M", "K", f16],
+    w: In["K", "N", f16],
+    b: In["N", f32],
+    c: Out["M", "N", f16],
+    *,
+    BM=tile.tune(128),
+    BN=tile.tune(256),
+    BK=tile.tune(64),
+):
+    (M, K), N = a.shape, w.shape[1]
+    for i, j in tile.tiles((M, BM), (N, BN), swizzle=2):
+        acc = tile.acc((i, j), bias=b[j])
+        for k in tile.tiles(K, BK, depth=2):
+            acc += a[i, k] @ w[k, j]
+        c[i, j] = (acc / (tile.exp(acc * -1.702) + 1)).to(f16)
+
+
+@tile.kernel
+def linear_softmax(
+    a: In["M", "K", f16],
+    w: In["K", "N", f16],
+    y: Out["M", "N", f32],
+    *,
+    BM=tile.tune(64),
+    BN=tile.tune(128),
+    BK=tile.tune(64),
+    C=tile.tune(256),
+):
+    (M, K), N = a.shape, w.shape[1]
+    for i in tile.tiles(M, BM):
+        p = tile.stage((i, N), f32)
+        for j in tile.tiles(N, BN):
+            acc = tile.acc((i, j))
+            for k in tile.tiles(K, BK, depth=2):
+                acc += a[i, k] @ w[k, j]
+            p[:, j] = acc
+        m, s = tile.full((i, 1), -tile.inf), tile.zeros((i, 1))
+        for c in tile.tiles(N, C, depth=2):
+            m2 = tile.maximum(m, tile.max(p[:, c], 1))
+            s, m = s * tile.exp(m - m2) + tile.sum(tile.exp(p[:, c] - m2), 1), m2
+        for c in tile.tiles(N, C, depth=2):
+            y[i, c] = tile.exp(p[:, c] - m) / s
 
 
 if __name__ == "__main__":

@@ -79,3 +79,35 @@ def test_layernorm_hands_over_to_a_product(shape: tuple[int, int, int]) -> None:
     x64 = x.astype(np.float64)
     h = (x64 - x64.mean(1, keepdims=True)) / np.sqrt(x64.var(1, keepdims=True) + 1e-5) * g + b
     assert np.allclose(got, h @ w, rtol=1e-2, atol=2e-3 * k)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (100, 70, 270)])
+def test_vector_work_on_a_sum_that_the_cube_hands_over(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(4)
+    a, w = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
+    b = rng.standard_normal(n, dtype=np.float32)
+    got = both(KERNELS.linear_gelu, [a, w, b], np.zeros((m, n), np.float16))
+    z = a.astype(np.float64) @ w + b
+    assert np.allclose(got, z / (1 + np.exp(-1.702 * z)), rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(1, 1, 1), (300, 100, 600)])
+def test_row_softmax_of_a_product(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(5)
+    a, w = (
+        rng.standard_normal((m, k)).astype(np.float16),
+        rng.standard_normal((k, n)).astype(np.float16) / np.float16(8),
+    )
+    got = both(KERNELS.linear_softmax, [a, w], np.zeros((m, n), np.float32))
+    e = np.exp(a.astype(np.float64) @ w)
+    assert np.allclose(got, e / e.sum(1, keepdims=True), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_embedding_of_the_examples() -> None:
+    rng = np.random.default_rng(6)
+    ids, table = rng.integers(0, 50, 77).astype(np.int32), rng.standard_normal((50, 1100)).astype(np.float16)
+    assert np.array_equal(both(KERNELS.embedding, [ids, table], np.zeros((77, 1100), np.float16)), table[ids])

@@ -10,6 +10,7 @@ from toprope.project.new import build_files
 from toprope.project.new_prototype import camel
 from toprope.tile import project_files
 from toprope.tile.kernel import TileKernel
+from toprope.tile.project import index_bounds
 
 _GOLDEN = '''\
 """The reference of {op}: the tile function itself, which runs on NumPy tiles and agrees with the kernel bit for bit."""
@@ -91,6 +92,7 @@ def tile_project_files(file: Path, kernel: TileKernel, units: tuple[str, ...]) -
 
 def _cases(kernel: TileKernel) -> str:
     """Two sizes for each dimension: a small odd one, and one that needs several tiles and a tail."""
+    bounds = index_bounds(kernel)
     blocks = [
         f'# Test cases: toprope test .\n[operator]\nname = "{kernel.name}"\ngolden = "golden.py:{kernel.name}"\nrun = "project"\n'
     ]
@@ -103,8 +105,15 @@ def _cases(kernel: TileKernel) -> str:
                     multiple = d.multiple_of
                     size = max(d.min, -(-least // multiple) * multiple)
                     sizes[d.name] = min(size, d.max // multiple * multiple)
+
+        def fill(array: str) -> str:
+            """Indices lie in the dimension that they index."""
+            if array not in bounds:
+                return ""
+            return f', fill = {{ kind = "uniform", low = 0, high = {sizes[bounds[array]] - 1} }}'  # noqa: B023
+
         inputs = ",\n  ".join(
-            f'{{ name = "{n}", dtype = "{p.dtype.name}", shape = {[sizes[d.name] for d in p.dims]} }}'
+            f'{{ name = "{n}", dtype = "{p.dtype.name}", shape = {[sizes[d.name] for d in p.dims]}{fill(n)} }}'
             for n, p in kernel.params.items()
             if not p.written
         )

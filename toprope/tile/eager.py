@@ -161,10 +161,8 @@ class GlobalArray:
             )
         return found
 
-    def fitting(self, value: Tile | Accumulator, where: tuple[Any, ...]) -> Array:
+    def fitting(self, value: Tile, where: tuple[Any, ...]) -> Array:
         """The stored lanes; one value per row, (r, 1), goes to an array of one dimension."""
-        if isinstance(value, Accumulator):
-            value = value.to(f32)
         data = value.data
         if data.dtype != self.data.dtype:
             raise TileError(
@@ -220,8 +218,6 @@ def unary(name: str) -> Callable[[Tile], Tile]:
     """The level-A form of a unary function."""
 
     def evaluate(x: Tile) -> Tile:
-        if isinstance(x, Accumulator):
-            x = x.to(f32)
         rules.require(name, rules.UNARY[name].dtypes, x.dtype)
         return Tile(rules.UNARY[name].evaluate(x.data), x.dtype)
 
@@ -277,28 +273,24 @@ class Product:
     right: Tile
 
 
-class Accumulator:
-    """A sum of products in the cube's accumulator memory (float32)."""
+class Accumulator(Tile):
+    """A sum of products in the cube's accumulator memory (float32); once it is complete, a tile like others."""
+
+    __slots__ = ("started",)
 
     def __init__(self, rows: Span, columns: Span, bias: Tile | None = None) -> None:
-        self.data = np.zeros((len(rows), len(columns)), np.float32)
+        super().__init__(np.zeros((len(rows), len(columns)), np.float32), f32)
         self.started = bias is not None
         if bias is not None:
             rules.require("bias", (f32,), bias.dtype)
             self.data[:] = bias.data
 
-    def __add__(self, product: Product) -> Accumulator:
+    def __add__(self, product: Any) -> Tile:
         if not isinstance(product, Product):
-            raise TileError(
-                "something else than a product is added to an accumulator", cure="write acc = acc + a[i, k] @ b[k, j]"
-            )
+            return super().__add__(product)
         lanes.matmul_into(self.data, product.left.data, product.right.data, accumulate=self.started)
         self.started = True
         return self
-
-    def to(self, kind: Dtype) -> Tile:
-        """The sums, rounded on the way out."""
-        return Tile(lanes.convert(self.data, numpy_of(kind)))
 
 
 def acc(shape: tuple[Span, Span], bias: Tile | None = None) -> Accumulator:

@@ -456,16 +456,18 @@ def head_text(name: str, file: str, sizes: dict[str, int], tiling_struct: str) -
 
 
 def entry_text(
-    name: str, arrays: list[str], fields: list[tuple[str, str]], body: str, cores: str, tiling_struct: str
-) -> str:
-    """The entry: its scalars are arguments, or (in a project) come from the tiling struct."""
+    name: str, arrays: list[str], between: list[str], fields: list[tuple[str, str]], body: str, cores: str, tiling_struct: str,
+) -> str:  # fmt: skip
+    """The entry: its scalars are arguments, or (in a project) come from the tiling struct, and what lies `between` from workspace."""
     parameters = [f"GM_ADDR {a}" for a in arrays]
     lines = [f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{cores});"]
     if tiling_struct:
         parameters += ["GM_ADDR workspace", "GM_ADDR tiling"]
         lines += [f"    REGISTER_TILING_DEFAULT({tiling_struct});", "    GET_TILING_DATA(tilingData, tiling);"]
         lines += [f"    const {kind} {field} = tilingData.{field};" for kind, field in fields]
+        lines += [f"    GM_ADDR {array} = GetUserWorkspace(workspace);" for array in between]
     else:
+        parameters += [f"GM_ADDR {array}" for array in between]
         parameters += [f"{kind} {field}" for kind, field in fields]
     text = "\n".join(lines)
     return f'extern "C" __global__ __aicore__ void {name}({", ".join(parameters)}) {{\n{text}\n{body}}}\n'

@@ -13,9 +13,9 @@ from toprope.tile.cube import Product, ProductReader, is_product, product_class
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
 from toprope.tile.language import Param
 from toprope.tile.plan import Plan, place
-from toprope.tile.program import Index, Number
+from toprope.tile.program import ONE, Index, Number
 from toprope.tile.reader import Reader, Source
-from toprope.tile.stage import is_staged, split
+from toprope.tile.stage import Parts, has_epilogue, is_staged, split
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Lowered:
     product: Product | None = None
     workspace: dict[str, Param] | None = None
     scalars: tuple[str, ...] = ()
+    cube_first: bool = False
 
     @property
     def dims(self) -> list[str]:
@@ -96,10 +97,13 @@ class Lowered:
         cores, body = ("AIC_ONLY" if self.product else "AIV_ONLY"), bodies[0]
         if len(bodies) == 2:
             cores = "MIX_AIC_1_2"
-            wait = "    SyncAll<false>();  // the product reads what all vector cores have written\n"
-            body = f"    if ASCEND_IS_AIV {{\n{_indent(bodies[0])}    }}\n{wait}    if ASCEND_IS_AIC {{\n{_indent(bodies[1])}    }}\n"
-        arrays = [*self.params, *(self.workspace or {})]
-        entry = entry_text(self.name, arrays, fields, body, cores, tiling_struct)
+            order = [("AIV", bodies[0]), ("AIC", bodies[1])]
+            first, second = (
+                f"    if ASCEND_IS_{core} {{\n{_indent(b)}    }}\n"
+                for core, b in order[:: -1 if self.cube_first else 1]
+            )
+            body = f"{first}    SyncAll<false>();  // what one kind of cores has written is complete before the other reads it\n{second}"
+        entry = entry_text(self.name, list(self.params), list(self.workspace or {}), fields, body, cores, tiling_struct)
         return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
 
 
@@ -107,15 +111,33 @@ def lower(source: Source, params: dict[str, Param], constants: dict[str, Any]) -
     """Read and place a kernel. Raises TileError at the user's line."""
     sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
     whole = Lowered(source.node.name, source.file, params, sizes)
-    if is_staged(source):
+    if is_staged(source) or (is_product(source) and has_epilogue(source)):
         parts = split(source, params, constants)
-        filled, read = {parts.name: parts.param}, {parts.name: replace(parts.param, written=False)}
-        plans = _variants(parts.vector, {**params, **filled}, constants)
-        product = ProductReader(parts.product, {**params, **read}, constants, resident=False).product()
-        return replace(whole, plans=plans, product=product, workspace=filled)
+        between = {parts.name: parts.param}
+        read = {parts.name: replace(parts.param, written=False)}
+        first, second = ({**params, **between}, {**params, **read})
+        vector, cube = (second, first) if parts.cube_first else (first, second)
+        product = ProductReader(parts.product, cube, constants, resident=False).product()
+        plans = _rows_that_fit(parts, vector, constants)
+        return replace(whole, plans=plans, product=product, workspace=between, cube_first=parts.cube_first)
     if is_product(source):
         return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
     return replace(whole, plans=_variants(source, params, constants))
+
+
+UB_BYTES = 196608  # of every chip with cube and vector cores side by side
+
+
+def _rows_that_fit(parts: Parts, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:
+    """The vector part behind a product in as many of the product's rows as fit; a sum over rows needs them all."""
+    rows = parts.rows
+    while True:
+        plans = _variants(parts.vector(rows), params, constants)
+        ops = [v for r in plans[-1].program.regions() for v in r.ops]
+        over_rows = any(v.op == "reduce" and v.axes[1] != ONE for v in ops)
+        if not parts.cube_first or rows == 1 or over_rows or plans[-1].total_bytes <= UB_BYTES:
+            return plans
+        rows = (rows + 1) // 2
 
 
 def _variants(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from toprope.dtypes import Dtype
 from toprope.kernel import DEFAULT_SOC
 from toprope.tile.kernel import TileKernel
 from toprope.tile.language import Param, TileError
-from toprope.tile.program import Index
+from toprope.tile.lowering import Lowered
+from toprope.tile.program import ByIndex
 
 _GE_TYPES = {
     "float32": "DT_FLOAT",
@@ -23,19 +23,25 @@ _GE_TYPES = {
 def project_files(kernel: TileKernel, soc: str = DEFAULT_SOC, **options: Any) -> dict[str, str]:
     """Path in the project -> text. Raises TileError when a dimension stands in no input (the host could not know it)."""
     lowered = kernel.emit(soc, **options).lowered
-    if lowered.workspace:
-        raise TileError(
-            f"{kernel.name} hands over through workspace",
-            cure="a project of a staged kernel is not written yet; split it at the stage",
-        )
     fields = [("uint32_t", d) for d in kernel.dims]
     fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(lowered.numbers)]
-    host = _Host(kernel, lowered.task_indices, [n.text for n, _ in lowered.numbers], lowered.product is not None)
+    host = _Host(kernel, lowered)
     return {
         f"op_kernel/{kernel.name}_tiling.h": _tiling_header(host.type, fields),
         f"op_kernel/{kernel.name}.cpp": lowered.text(line_directives=False, tiling_struct=f"{host.type}TilingData"),
         f"op_host/{kernel.name}.cpp": host.text(),
     }
+
+
+def index_bounds(kernel: TileKernel) -> dict[str, str]:
+    """Arrays whose entries are indices -> the dimension that they index."""
+    found: dict[str, str] = {}
+    for plan in kernel.lowered().plans:
+        for region in plan.program.regions():
+            for array, where in [(v.array, v.where) for v in region.loads] + [(s.array, s.where) for s in region.stores]:
+                dims = plan.program.params[array].dims
+                found |= {i.array: d.name for i, d in zip(where, dims, strict=True) if isinstance(i, ByIndex)}
+    return found
 
 
 def _tiling_header(type_name: str, fields: list[tuple[str, str]]) -> str:
@@ -46,8 +52,11 @@ def _tiling_header(type_name: str, fields: list[tuple[str, str]]) -> str:
 class _Host:
     """The host file of one kernel."""
 
-    def __init__(self, kernel: TileKernel, indices: tuple[Index, ...], numbers: list[str], cube: bool) -> None:
-        self.kernel, self.indices, self.numbers, self.cube = kernel, indices, numbers, cube
+    def __init__(self, kernel: TileKernel, lowered: Lowered) -> None:
+        self.kernel, self.indices, self.cube = kernel, lowered.task_indices, lowered.product is not None
+        self.numbers, self.between = [n.text for n, _ in lowered.numbers], list((lowered.workspace or {}).values())
+        stores = [s for plan in lowered.plans for r in plan.program.regions() for s in r.stores]
+        self.added = {s.array for s in stores if s.atomic}
         self.type = "".join(part.capitalize() for part in kernel.name.split("_"))
         self.inputs = {n: p for n, p in kernel.params.items() if not p.written}
         self.outputs = {n: p for n, p in kernel.params.items() if p.written}
@@ -86,6 +95,12 @@ class _Host:
         )
         numbers = "".join(f"    tiling->number{k} = {self.number(n)};\n" for k, n in enumerate(self.numbers))
         tasks = " * ".join(f"(({self.extent(i.extent.text)} + {i.size - 1}) / {i.size})" for i in self.indices)
+        rooms = [" * ".join([*(f"tiling->{d.name}" for d in p.dims), str(p.dtype.bits // 8)]) for p in self.between]
+        room = (
+            " + static_cast<size_t>(".join(["platform.GetLibApiWorkSpaceSize()", *rooms]) + ")" * len(rooms)
+            if rooms
+            else "0"
+        )
         core = "Aic" if self.cube else "Aiv"
         return (
             f"// Host side of {self.type}: how a launch is cut, which shapes come out, what the operator is.\n"
@@ -96,18 +111,22 @@ class _Host:
             f"    const uint32_t tasks = {tasks};\n"
             "    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());\n"
             f"    context->SetBlockDim(std::max(1u, std::min(tasks, platform.GetCoreNum{core}())));\n"
-            "    context->GetWorkspaceSizes(1)[0] = 0;\n    return ge::GRAPH_SUCCESS;\n}\n}  // namespace optiling\n\n"
+            f"    context->GetWorkspaceSizes(1)[0] = {room};\n    return ge::GRAPH_SUCCESS;\n}}\n}}  // namespace optiling\n\n"
             f"namespace ge {{\n{self.shapes()}}}  // namespace ge\n\nnamespace ops {{\n{self.definition()}}}  // namespace ops\n"
         )
 
     def shapes(self) -> str:
-        """InferShape."""
+        """InferShape and InferDataType."""
         lines = ["static ge::graphStatus InferShape(gert::InferShapeContext* context) {"]
         for k, p in enumerate(self.outputs.values()):
             lines += [f"    auto* out{k} = context->GetOutputShape({k});", f"    out{k}->SetDimNum({len(p.dims)});"]
             for axis, d in enumerate(p.dims):
                 position, at = self.home_of(d.name)
                 lines.append(f"    out{k}->SetDim({axis}, context->GetInputShape({position})->GetDim({at}));")
+        lines += ["    return ge::GRAPH_SUCCESS;", "}", ""]
+        lines += ["static ge::graphStatus InferDataType(gert::InferDataTypeContext* context) {"]
+        for k, p in enumerate(self.outputs.values()):
+            lines.append(f"    context->SetOutputDataType({k}, ge::{_GE_TYPES[p.dtype.name]});")
         return "\n".join([*lines, "    return ge::GRAPH_SUCCESS;", "}", ""])
 
     def definition(self) -> str:
@@ -122,6 +141,7 @@ class _Host:
         ]
         lines += [
             "        this->SetInferShape(ge::InferShape);",
+            "        this->SetInferDataType(ge::InferDataType);",
             "        this->AICore().SetTiling(optiling::TilingFunc);",
             '        this->AICore().AddConfig("ascend910b");',
             '        this->AICore().AddConfig("ascend910_93");',
@@ -131,8 +151,5 @@ class _Host:
 
     def tensor(self, role: str, name: str, p: Param) -> str:
         """One input or output."""
-        return f'        this->{role}("{name}").ParamType(REQUIRED).DataType({{ge::{_ge_type(p.dtype)}}}).Format({{ge::FORMAT_ND}});'
-
-
-def _ge_type(kind: Dtype) -> str:
-    return _GE_TYPES[kind.name]
+        start = ".InitValue(0)" if name in self.added else ""  # what atomics add to
+        return f'        this->{role}("{name}").ParamType(REQUIRED).DataType({{ge::{_GE_TYPES[p.dtype.name]}}}).Format({{ge::FORMAT_ND}}){start};'
