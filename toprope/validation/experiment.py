@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 class Published:
     """A published measurement: time and busy time per pipe, in microseconds, and how to repeat it here.
 
-    `closed`: the kernel is not public, the tiling is ours. `span` says what was timed: the "task", the "slowest core" or the "mean core".
+    `closed`: the kernel is not public, the tiling is ours. `repeats`: the row of the same kernel that measures the same work again. `span` says what was timed: the "task", the "slowest core" or the "mean core".
     """
 
     series: str
@@ -39,6 +39,7 @@ class Published:
     slow: bool = False
     part: int = 1
     note: str = ""
+    repeats: str = ""
 
 
 @dataclass(frozen=True)

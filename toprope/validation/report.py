@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.validation.experiment import Outcome
+from toprope.validation.experiment import Outcome, Published, published
 
 TIE = 0.005  # two times that differ by less are called a tie
 
@@ -53,6 +53,35 @@ def misordered(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     return wrong
 
 
+def spread_of_repeats(rows: Sequence[Published]) -> float:
+    """How far apart the device times of the same work are: the largest ratio of two published rows that repeat each other, minus one."""
+    times = {(row.kernel, row.id): row.us for row in rows}
+    ratios = [row.us / times[row.kernel, row.repeats] for row in rows if row.repeats]
+    return max((max(ratio, 1 / ratio) - 1 for ratio in ratios), default=0.0)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Pairs of variants of one series, and how many we order otherwise than the device did; `apart` counts those beyond the spread."""
+
+    pairs: int
+    wrong: int
+    apart: int
+    wrong_apart: int
+
+
+def orders(outcomes: Sequence[Outcome], spread: float) -> Orders:
+    """Judge every pair of variants within its series; `spread` is the difference that the device itself does not repeat."""
+    pairs = [pair for _, group in groupby(outcomes, key=lambda o: o.row.series) for pair in combinations(group, 2)]
+    apart = [(a, b) for a, b in pairs if _apart(a, b, spread)]
+    wrong = [bool(misordered(pair)) for pair in pairs]
+    return Orders(len(pairs), sum(wrong), len(apart), sum(bool(misordered(pair)) for pair in apart))
+
+
+def _apart(a: Outcome, b: Outcome, spread: float) -> bool:
+    return max(a.row.us / b.row.us, b.row.us / a.row.us) - 1 > spread
+
+
 def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Everything as plain values."""
     rows = [
@@ -64,8 +93,11 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         for o in outcomes
     ]  # fmt: skip
     tests, calibration = _split(outcomes)
+    spread = spread_of_repeats(published())
     return {
         "rows": rows,
+        "spread_of_repeats": spread,
+        "orders": orders([o for o in outcomes if not o.row.closed], spread).__dict__,
         "tests": summary(tests).__dict__ if tests else None,
         "calibration": summary(calibration).__dict__ if calibration else None,
     }
@@ -103,6 +135,8 @@ def markdown(outcomes: Sequence[Outcome], *, complete: bool) -> str:
             if rows
         ),
         "",
+        *_orders(tests + calibration, [o for o in outcomes if o.row.closed]),
+        "",
     ]
     if not complete:
         lines += ["This is the fast subset; `--all` runs every row.", ""]
@@ -114,6 +148,24 @@ def markdown(outcomes: Sequence[Outcome], *, complete: bool) -> str:
     ]
     lines += ["by 10 % between two variants of one source. Errors below about 5 % mean little.", ""]
     return "\n".join(lines)
+
+
+def _orders(public: Sequence[Outcome], closed: Sequence[Outcome]) -> list[str]:
+    rows = published()
+    spread = spread_of_repeats(rows)
+    repeated = ", ".join(f"{row.id} of {row.repeats}" for row in rows if row.repeats)
+    lines = [
+        f"The sources measure some work twice ({repeated}); these times differ by up to {spread:.1%}, so two variants that lie closer cannot be put",
+        "in order by anybody. Each pair of variants of one table, beside the device's order:",
+        "",
+        "| | pairs | in the wrong order | pairs further apart than that | of these wrong |",
+        "|---|---|---|---|---|",
+    ]
+    for name, outcomes in (("tests and fit", public), ("kernel not public, tiling ours", closed)):
+        if outcomes:
+            o = orders(sorted(outcomes, key=lambda o: o.row.series), spread)
+            lines.append(f"| {name} | {o.pairs} | {o.wrong} | {o.apart} | {o.wrong_apart} |")
+    return lines
 
 
 def _not_recreated() -> list[str]:
@@ -136,7 +188,12 @@ def _summary_row(name: str, outcomes: Sequence[Outcome]) -> str:
 
 def _series(name: str, outcomes: Sequence[Outcome]) -> list[str]:
     wrong = misordered(outcomes)
-    order = "right" if not wrong else "wrong for " + ", ".join(f"{a}/{b}" for a, b in wrong)
+    us = {o.row.id: o.row.us for o in outcomes}
+    order = (
+        "right"
+        if not wrong
+        else "wrong for " + ", ".join(f"{a}/{b} ({abs(us[a] / us[b] - 1):.0%} apart)" for a, b in wrong)
+    )
     first = outcomes[0].row
     lines = [f"## {name} ({first.chip})", "", f"Source: {first.source}. Order of the variants: {order}.", ""]
     if first.note:
