@@ -19,7 +19,7 @@ ROWS, WIDTH = 29, 80
 
 HOST = """
 #include "host/tiling/row_tiling.h"
-struct Shape {
+struct Dims {
     int64_t dims[3];
     int64_t GetShapeSize() const { return dims[0] * dims[1] * dims[2]; }
     size_t GetDimNum() const { return 3; }
@@ -38,7 +38,7 @@ struct MethodTiling {  // as the host's macros declare one
 
 def text() -> str:
     out = HOST + FRAME
-    shape = "const Shape shape{{1, m, k}}; uint32_t most = 0, least = 0;"
+    shape = "const Dims shape{{1, m, k}}; uint32_t most = 0, least = 0;"
     give = "z.SetValue(0, (int32_t)least); z.SetValue(1, (int32_t)most);"
     for name in UNARY + BINARY:
         factors = f"uint32_t nodes = 0, extra = 0; Get{name}TmpBufferFactorSize(bytes, nodes, extra); z.SetValue(2, (int32_t)nodes); z.SetValue(3, (int32_t)extra);"
@@ -56,14 +56,14 @@ def text() -> str:
         "RmsNorm": "GetRmsNormMaxMinTmpSize(shape, bytes, most, least);",
         "DeepNorm": "GetDeepNormMaxMinTmpSize(shape, bytes, false, false, most, least);",
         "LayerNormGrad": "GetLayerNormGradMaxMinTmpSize(shape, bytes, false, most, least);",
-        "WelfordUpdate": "const Shape flat{{1, 1, m * k}}; GetWelfordUpdateMaxMinTmpSize(flat, bytes, 4, false, false, most, least);",
+        "WelfordUpdate": "const Dims flat{{1, 1, m * k}}; GetWelfordUpdateMaxMinTmpSize(flat, bytes, 4, false, false, most, least);",
     }
     for name, ask in rows.items():
         out += ub_kernel(f"size_{name}", {"z": "int32_t"}, f"{shape} {ask} {give}", ["m", "k", "bytes"])
     out += ub_kernel(
         "tilings",
         {"z": "int32_t"},
-        """const Shape shape{{3, m, k}}; SoftMaxTiling t; MethodTiling u; LayerNormTiling n; RmsNormTiling r;
+        """const Dims shape{{3, m, k}}; SoftMaxTiling t; MethodTiling u; LayerNormTiling n; RmsNormTiling r;
         SoftMaxFlashV2TilingFunc(shape, 2, 4, space, t, true); SoftMaxTilingFunc(shape, 4, space, u);
         GetLayerNormNDTilingInfo(shape, space, 2, false, n); GetRmsNormTilingInfo(shape, shape, space, 4, r);
         uint32_t all[] = {t.srcM, t.srcK, t.splitM, t.rangeM, t.tailM, t.outMaxK, u.m, u.split, n.bLength, n.sLength, n.hLength, n.originalHLength, r.sLength};

@@ -40,7 +40,7 @@ ORACLES: dict[str, Oracle] = {
 
 HOST = """
 #include "host/tiling/row_tiling.h"
-struct Shape {
+struct Dims {
     int64_t dims[4];
     int64_t GetShapeSize() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
     size_t GetDimNum() const { return 4; }
@@ -54,7 +54,7 @@ def text() -> str:
     out += ub_kernel(
         "host",
         {"z": "int32_t"},
-        """const Shape shape{{a, b, c, d}}; uint32_t most = 0, least = 0; BatchNormTiling batch; GroupNormTiling group;
+        """const Dims shape{{a, b, c, d}}; uint32_t most = 0, least = 0; BatchNormTiling batch; GroupNormTiling group;
         GetBatchNormMaxMinTmpSize(shape, shape, 4, false, most, least); z.SetValue(0, (int32_t)least); z.SetValue(1, (int32_t)most);
         GetGroupNormMaxMinTmpSize(shape, 4, false, g, most, least); z.SetValue(2, (int32_t)least);
         GetBatchNormNDTilingInfo(shape, shape, 4096, 4, false, batch); GetGroupNormNDTilingInfo(shape, 4096, 4, false, g, group);

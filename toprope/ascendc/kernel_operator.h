@@ -26,6 +26,7 @@
 #include "api/sparse.h"
 #include "api/sync.h"
 #include "api/system.h"
+#include "api/tensor_layout.h"
 #include "api/vector_binary.h"
 #include "api/vector_cast.h"
 #include "api/vector_compare.h"

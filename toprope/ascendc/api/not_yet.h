@@ -33,7 +33,6 @@ TOPROPE_NOT_YET(Gemm, "deprecated, and not on A2 and A3; use LoadData and Mmad, 
 TOPROPE_NOT_YET(SetAippFunctions, "the image unit (colour conversion, scaling of pixels) is not supported; convert the image on the host")
 TOPROPE_NOT_YET(LoadImageToLocal, "the image unit is not supported; convert the image on the host and load it with DataCopy")
 TOPROPE_NOT_YET(CheckLocalMemoryIA, "not supported; toprope checks every access anyway")
-TOPROPE_NOT_YET(MakeTensorTrait, "TensorTrait is not supported yet")
 
 // Functions on tensors. Kernels write their own under such names: "..." loses against every parameter of theirs.
 #define TOPROPE_NOT_YET_ON_TENSORS(Name, why)                                                    \
@@ -72,7 +71,10 @@ TOPROPE_NOT_YET_ON_TENSORS(AntiQuantize, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(PhiloxRandom, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Subs, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Divs, "Ascend 950 only")
-TOPROPE_NOT_YET_ON_TENSORS(SoftmaxFlashV3, "not supported yet; use SoftmaxFlashV2")
-TOPROPE_NOT_YET_ON_TENSORS(TransData, "not supported yet; use TransDataTo5HD or DataCopy with strides")
+// Its page's example fixes how the eight partial means are summed, but nothing on it says which columns each is subtracted from: the eight
+// contiguous parts of a row, or every eighth block of it.
+TOPROPE_NOT_YET_ON_TENSORS(
+    SoftmaxFlashV3,
+    "not supported yet: its page leaves open which columns each of the eight partial means is subtracted from; use SoftmaxFlashV2")
 
 #undef TOPROPE_NOT_YET_ON_TENSORS

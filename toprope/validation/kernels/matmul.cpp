@@ -15,7 +15,7 @@ constexpr uint32_t kPacketA = BASE_M * BASE_K * STEP_KA, kPacketB = BASE_K * BAS
 constexpr uint32_t kHalfL0 = 32768 / sizeof(half);
 constexpr TEventID kA = 0, kB = 2;  // event ids of the L1 buffers of A and B; those of L0 are 4 and 5
 
-struct Shape {
+struct Extents {
     uint32_t m, n, k;
 };
 struct Block {
@@ -24,7 +24,7 @@ struct Block {
 
 class Matmul {
 public:
-    __aicore__ inline Matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, Shape shape) : shape_(shape), steps_(shape.k / BASE_K) {
+    __aicore__ inline Matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, Extents shape) : shape_(shape), steps_(shape.k / BASE_K) {
         a_.SetGlobalBuffer((__gm__ half*)a);
         b_.SetGlobalBuffer((__gm__ half*)b);
         c_.SetGlobalBuffer((__gm__ half*)c);
@@ -167,7 +167,7 @@ private:
         if (!UNIT_FLAG) SetFlag<HardEvent::FIX_M>(0);
     }
 
-    Shape shape_;
+    Extents shape_;
     uint32_t steps_, width_ = BASE_N, fill_a_ = 0, fill_b_ = 0, use_a_ = 0, use_b_ = 0, l0_ = 0;
     GlobalTensor<half> a_, b_, c_;
     LocalTensor<float> sum_{TPosition::CO1, 0, BASE_M * BASE_N};
@@ -177,7 +177,7 @@ extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, ui
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     if ASCEND_IS_AIV
         return;
-    Matmul op(a, b, c, Shape{m, n, k});
+    Matmul op(a, b, c, Extents{m, n, k});
     const uint32_t core = GetBlockIdx(), column = core / CORES_M * SINGLE_N;
     if (column >= n) return;
     for (uint32_t row = core % CORES_M * SINGLE_M; row < m; row += CORES_M * SINGLE_M)
