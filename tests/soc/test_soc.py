@@ -9,6 +9,7 @@ import pytest
 
 from toprope import soc
 from toprope.build import INCLUDE
+from toprope.commands.compare import difference
 from toprope.errors import BadChip
 
 CHIPS = soc.names()
@@ -68,6 +69,23 @@ def test_what_is_missing_is_named() -> None:
         chip.bytes_of("l9")
     with pytest.raises(BadChip, match="unknown chip"):
         soc.load("ascend1")
+
+
+def test_differences_are_the_numbers_that_two_chips_do_not_share() -> None:
+    found = {path: (a, b) for path, a, b in soc.differences("ascend910b1", "ascend910b4")}
+    assert found["clock.core_ghz"] == ("1.85", "1.5") and "ub_banks.groups" not in found
+    assert found["hbm.read_tbps"][1].endswith("?"), "assumed there"
+    assert soc.differences("ascend910b1", "ascend910b1") == []
+
+
+def test_two_reports_of_different_chips_say_what_differs() -> None:
+    reports = [
+        {"soc": name, "microseconds": us, "busy": {}, "lines": [], "findings": []}
+        for name, us in (("ascend910b1", 1.0), ("ascend910b4", 2.0))
+    ]
+    chip = {row["number"]: row for row in difference(*reports)["chip"]}
+    assert chip["cores.aic"] == {"number": "cores.aic", "before": "24", "after": "20"}
+    assert difference(reports[0], reports[0])["chip"] == []
 
 
 def test_comparison_shows_chips_side_by_side_and_marks_assumptions() -> None:

@@ -67,6 +67,25 @@ def test_two_buffers_hide_the_loads_and_the_unit_flag_hides_the_store() -> None:
     assert unit.timeline.cycles < double.timeline.cycles
 
 
+def test_loads_into_l1_slow_the_copies_out_of_it() -> None:
+    single, double = matmul(buffers=1, unit_flag=0)[0], matmul(buffers=2, unit_flag=0)[0]
+    alone, beside = ((e - s).max() for s, e in (starts_and_ends(run, "LoadData") for run in (single, double)))
+    assert beside == pytest.approx(alone * single.soc.number("l1_sharing.delay"))
+
+
+def test_the_library_spends_scalar_time_on_each_step_and_load() -> None:
+    (row,) = (r for r in experiment.published() if (r.kernel, r.id) == ("matmul_object", "g6"))
+    run = experiment.launch(row)
+    names = np.array([op.cost for op in run.trace.ops])[run.trace.instrs["op"]]
+    begin, end = run.trace.core_begin[:2]
+    steps, loads = ((names[begin:end] == name).sum() for name in ("matmul_step", "matmul_load"))
+    assert (steps, loads) == (5, 6), "five tiles of one step; A stays in L1"
+    spent = (run.timeline.end - run.timeline.start)[begin:end]
+    issue = run.soc.number("costs.issue.issue_cycles")
+    assert spent[names[begin:end] == "matmul_step"] == pytest.approx(95 + 121 + issue)
+    assert spent[names[begin:end] == "matmul_load"] == pytest.approx(90 + issue)
+
+
 def test_the_store_with_the_unit_flag_ends_after_the_product_and_starts_before_its_end() -> None:
     run, _ = matmul(buffers=2, unit_flag=1)
     products, stores = starts_and_ends(run, "Mmad"), starts_and_ends(run, "Fixpipe")

@@ -28,6 +28,10 @@ extern "C" __global__ __aicore__ void read(GM_ADDR x, uint32_t tiles, uint32_t r
     for (uint32_t r = 0; r < repeats; ++r)
         for (uint32_t t = 0; t < tiles; ++t) DataCopy(ub, gm.x[(GetBlockIdx() * tiles + t) * kTile], kTile);
 }
+extern "C" __global__ __aicore__ void read_same(GM_ADDR x) {
+    Gm gm(x);
+    DataCopy(LocalTensor<half>(TPosition::VECIN, 0, kTile), gm.x, kTile);
+}
 extern "C" __global__ __aicore__ void read_bypassing(GM_ADDR x, uint32_t tiles) {
     Gm gm(x);
     gm.x.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
@@ -77,6 +81,7 @@ def launched() -> dict[str, Run]:
         "again": made.read[1](np.zeros(8 * 8192, np.float16), 8, 2),
         "too_large": made.read[1](np.zeros(13000 * 8192, np.float16), 13000, 2, time_only=True),
         "bypassing": made.read_bypassing[1](np.zeros(8 * 8192, np.float16), 8),
+        "same": made.read_same[8](tile.copy()),
         "use": made.load_then_use[1](tile.copy()),
         "vector": made.independent_and_dependent[1](tile.copy()),
         "meet": made.meet[4](np.zeros(4 * 8192, np.float16)),
@@ -133,6 +138,27 @@ def test_a_warm_l2_saves_the_reads(launched: dict[str, Run]) -> None:
     assert warm.traffic.hbm_read_bytes == 0 and warm.cycles < run.timeline.cycles
     with pytest.raises(ValueError, match="lukewarm"):
         predict(run.trace, run.soc, l2="lukewarm")
+
+
+def test_what_one_core_fetches_is_not_there_earlier_for_the_others(launched: dict[str, Run]) -> None:
+    t = launched["same"].timeline
+    ends = t.end[rows(launched["same"], "DataCopy")]
+    latency = t.soc.number("gm_latency.miss_cycles")
+    assert t.core_start[1] - t.core_start[0] < latency, "the second core starts before the first has its data"
+    assert ends[0] <= ends[1:].min() and t.traffic.hbm_read_bytes == 16384
+
+
+def test_all_readers_of_one_range_share_its_rate(launched: dict[str, Run]) -> None:
+    run = launched["same"]
+    slow = {**run.soc.table["gm_range"], "bytes_per_cycle": 10}
+    limited = predict(run.trace, soc.Soc("slow_ranges", {**run.soc.table, "gm_range": slow}))
+    spent = limited.end.max() - limited.start[rows(run, "DataCopy")].min()
+    assert spent >= 8 * 16384 / 10 > 5 * (run.timeline.end.max() - run.timeline.start[rows(run, "DataCopy")].min())
+
+
+def test_starting_up_is_time_of_the_scalar_unit(launched: dict[str, Run]) -> None:
+    t = launched["same"].timeline
+    assert t.pipe_us("S") >= t.soc.number("prologue.cycles") / (t.soc.ghz * 1e3)
 
 
 def test_sync_all_holds_every_core_until_the_last(launched: dict[str, Run]) -> None:

@@ -58,6 +58,24 @@ def test_the_page_shows_every_row_and_marks_what_was_fitted() -> None:
     assert data["tests"]["rows"] == 1 and data["calibration"]["rows"] == 1
 
 
+def test_pairs_closer_than_repeated_measurements_are_counted_apart() -> None:
+    def outcome(name: str, published: float, ours: float, series: str = "s", repeats: str = "") -> experiment.Outcome:
+        row = experiment.Published(series, name, "", "c", "k", "src", published, {}, {}, repeats=repeats)
+        return experiment.Outcome(row, ours, {}, 0.0, 1, 0.0)
+
+    found = [
+        outcome("a", 100.0, 120.0),
+        outcome("b", 103.0, 110.0),
+        outcome("d", 200.0, 100.0),
+        outcome("e", 50.0, 9.0, "t"),
+    ]
+    assert report.orders(found, 0.0) == report.Orders(pairs=3, wrong=3, apart=3, wrong_apart=3)
+    assert report.orders(found, 0.05) == report.Orders(pairs=3, wrong=3, apart=2, wrong_apart=2)
+    again = [*(o.row for o in found), outcome("f", 106.0, 1.0, repeats="a").row]
+    assert report.spread_of_repeats(again) == pytest.approx(0.06)
+    assert 0.0 < report.spread_of_repeats(experiment.published()) < 0.1
+
+
 def test_order_is_judged_by_pairs_and_ties_are_left_out() -> None:
     a, b = (
         experiment.Published("s", name, "", "c", "k", "src", us, {}, {}) for name, us in (("a", 100.0), ("b", 110.0))

@@ -1,4 +1,4 @@
-"""toprope compare: two reports side by side, what changed and where."""
+"""toprope compare: two reports side by side, what changed and where, and which numbers of their chips differ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from toprope import soc
 from toprope.errors import BadInput
 from toprope.report.text import bar
 
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Time ratio, pipe shares, source lines by change of cost, findings that came and went."""
+    """Time ratio, pipe shares, source lines by change of cost, findings that came and went, numbers of the chips that differ."""
     pipes = sorted({*before["busy"], *after["busy"]})
     a, b = _lines(before), _lines(after)
     lines: list[dict[str, Any]] = [{"line": k, "before_us": a.get(k, 0.0), "after_us": b.get(k, 0.0)} for k in {*a, *b}]
@@ -44,7 +45,13 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         "lines": lines[:12],
         "new_findings": sorted(codes[1] - codes[0]),
         "gone_findings": sorted(codes[0] - codes[1]),
+        "chip": [{"number": path, "before": a, "after": b} for path, a, b in _chips(before, after)],
     }
+
+
+def _chips(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
+    names = [str(report.get("soc", "")) for report in (before, after)]
+    return soc.differences(*names) if names[0] != names[1] and set(names) <= set(soc.names()) else []
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -56,6 +63,17 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path} is not a report of toprope", cure="make one with `toprope profile KERNEL --json > FILE`"
         ) from None
     return report
+
+
+def _show_chips(out: Console, rows: list[dict[str, str]]) -> None:
+    """The machine first; cost rows as a count, `--json` has them all."""
+    machine = [row for row in rows if not row["number"].startswith("costs.")]
+    for row in machine:
+        out.print(f"  chip  {row['number']:<36} {row['before']:>16} → {row['after']:>16}", markup=False)
+    if len(rows) > len(machine):
+        out.print(f"  chip  and {len(rows) - len(machine)} numbers of cost rows (--json lists them)", markup=False)
+    if any("?" in row["before"] + row["after"] for row in machine):
+        out.print("  a number with ? is assumed; `toprope socs NAME` shows where the others come from", markup=False)
 
 
 def _lines(report: dict[str, Any]) -> dict[str, float]:
@@ -79,6 +97,7 @@ def _show(before: dict[str, Any], after: dict[str, Any], changes: dict[str, Any]
         out.print(f"  {pipe:<5} {bar(a, 16)} {a:>4.0%}  →  {bar(b, 16)} {b:>4.0%}")
     for row in changes["lines"][:6]:
         out.print(f"  {row['before_us']:>8.2f} → {row['after_us']:>8.2f} µs a core  {row['line']}", markup=False)
+    _show_chips(out, changes["chip"])
     for word, key in (("new", "new_findings"), ("gone", "gone_findings")):
         if changes[key]:
             out.print(f"  {word} findings: {', '.join(changes[key])}")

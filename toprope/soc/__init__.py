@@ -160,6 +160,14 @@ def compare(chips: Sequence[str] | None = None) -> list[list[str]]:
     return rows + [[path, *(_cell(soc, path) for soc in socs)] for path in paths]
 
 
+def differences(before: str, after: str) -> list[list[str]]:
+    """The numbers that two chips do not share, cost rows included: path, value of one, value of the other, as `compare` shows them."""
+    one, other = load(before), load(after)
+    paths = dict.fromkeys([*one.numbers(), *other.numbers()])
+    rows = [[path, _cell(one, path), _cell(other, path)] for path in paths]
+    return [row for row in rows if row[1].removesuffix(" ?") != row[2].removesuffix(" ?")]
+
+
 def _cell(soc: Soc, path: str) -> str:
     try:
         value, kind = soc.number(path), soc.kind_of(path)
