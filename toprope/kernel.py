@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -145,6 +147,11 @@ class Launcher:
     kernel: Kernel
     blocks: int
 
+    def compile(self, soc: str | Soc = DEFAULT_SOC, tiling_key: int = 0) -> None:
+        """Build and load the kernel now, so that later launches, those of forked processes too, begin at once. Raises CompileFailed."""
+        chip = load_soc(soc) if isinstance(soc, str) else soc
+        self.kernel.libraries(chip, {core.type for core in _cores(self.kernel, self.blocks, chip, tiling_key)[0]})
+
     def __call__(
         self,
         *arguments: Argument,
@@ -189,7 +196,7 @@ class Launcher:
             time_limit_s=time_limit_s,
             system_workspace=_system_workspace(mixed),
             capture_limit_bytes=capture_limit_bytes,
-            core_order=_core_order(cores, block_order, self.blocks),
+            core_order=_core_order(cores, block_order if len(block_order) else _ORDER.get()(self.blocks), self.blocks),
         )
         again = self._again(launch, arguments, chip) if explore else None
         begin = time.perf_counter()
@@ -278,6 +285,19 @@ def _cores(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list
     aic, aiv = TASK_TYPES[task]
     cores = [CoreRow(b, s, kind) for b in range(blocks) for kind, n in (("aic", aic), ("aiv", aiv)) for s in range(n)]
     return cores, max(1, aiv), bool(aic and aiv)
+
+
+_ORDER: ContextVar[Callable[[int], Sequence[int]]] = ContextVar("block order", default=lambda blocks: ())
+
+
+@contextmanager
+def in_block_order(order: Callable[[int], Sequence[int]]) -> Iterator[None]:
+    """Launches inside take the `block_order` that `order` makes of their number of blocks, wherever in a program they are."""
+    token = _ORDER.set(order)
+    try:
+        yield
+    finally:
+        _ORDER.reset(token)
 
 
 def _core_order(cores: Sequence[CoreRow], block_order: Sequence[int], blocks: int) -> tuple[int, ...]:

@@ -297,6 +297,29 @@ def test_failures_shrink_to_the_smallest_shape():
     assert smallest.tensors[0].shape == (1,)
 
 
+def test_shapes_that_depend_on_each_other_shrink_together():
+    product = Signature("mm", (Tensor("a", ("float16",), shape=("M", "K")), Tensor("b", "same:a", shape=("K", "N"))))
+
+    def fails(case):  # in rows of A beyond the third, unless K is whole fractals
+        rows, depth = case.tensors[0].shape
+        return rows > 3 and depth % 16 != 0
+
+    smallest = find(cases(product), fails, settings=settings(max_examples=500, database=None))
+    assert [t.shape for t in smallest.tensors] == [(4, 1), (1, 1)] and smallest.seed == 0
+
+
+def test_correlated_inputs_are_drawn_as_the_signature_says():
+    near = Tensor("y", "same:x", shape="broadcast:x", fill=Fill("near", of="x", high=1e-3))
+    pair = Signature("sub", (Tensor("x", ("float32",), ranks=(1, 2, 3)), near))
+    found = find(
+        cases(pair, contents=["uniform"]),
+        lambda case: case.tensors[0].shape != case.tensors[1].shape,
+        settings=settings(max_examples=500, database=None),
+    )
+    assert found.tensors[1].fill.kind == "near"
+    assert len(found.tensors[0].shape) == 1 and max(found.tensors[0].shape) <= 2
+
+
 def test_dtype_names_of_other_tools():
     for spelling, name in [
         ("DT_BF16", "bfloat16"),

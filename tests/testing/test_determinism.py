@@ -9,7 +9,11 @@ import pytest
 
 import toprope
 from toprope.errors import BadArgument
-from toprope.testing.determinism import batch_consistent, order_independent, repeatable
+from toprope.testing import Argument, Case, Golden
+from toprope.testing.determinism import batch_axis, batch_consistent, order_independent, repeatable
+from toprope.testing.execution import FAILED, PASSED, execute
+from toprope.testing.runners import FunctionRunner
+from toprope.testing.suite import Suite
 
 
 def test_repeats():
@@ -84,10 +88,15 @@ extern "C" __global__ __aicore__ void add_up(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
 """
 
 
-def test_a_kernels_blocks_run_in_the_order_that_is_asked_for(tmp_path: Path):
-    file = tmp_path / "add_up.cpp"
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory):
+    file = tmp_path_factory.mktemp("order") / "add_up.cpp"
     file.write_text(ORDER_KERNEL)
-    kernel = toprope.load(file)["add_up"]
+    return toprope.load(file)["add_up"]
+
+
+@pytest.mark.compiler
+def test_a_kernels_blocks_run_in_the_order_that_is_asked_for(kernel):
     parts = np.repeat(np.array([1e8, 1.0, -1e8, 1.0], np.float32), 64)
 
     def run(which):
@@ -103,3 +112,67 @@ def test_a_kernels_blocks_run_in_the_order_that_is_asked_for(tmp_path: Path):
     assert order_independent(run("z"), 4).passed
     with pytest.raises(BadArgument, match="every block once"):
         run("z")([0, 1, 2, 2])
+
+
+def suite_of(case, golden):
+    reference = Golden(golden)
+    return Suite(case.operator, Path(), "python", [case], lambda case, inputs: reference(inputs, case.attrs))
+
+
+def rows(shape=(6, 40)):
+    return Case("rows", "op", (Argument("x", "float32", shape), Argument("y", "float32", shape[1:])))
+
+
+def test_the_reference_says_what_a_batch_is():
+    x, y, square = np.ones((4, 8)), np.arange(8.0), np.random.default_rng(1).normal(size=(4, 4))
+    assert batch_axis([x, y], lambda a, b: [a * b]) == [0]
+    assert batch_axis([x, x], lambda a, b: [a + b]) == [0, 1]
+    assert batch_axis([square, square], lambda a, b: [a @ b]) == [0]
+    assert batch_axis([square], lambda a: [a - a.mean()]) == []
+    assert batch_axis([square], lambda a: [a.sum()]) == []
+
+
+def test_a_case_is_examined_by_repetition_order_and_batch():
+    case, calls = rows(), []
+
+    def scaled(x, y):
+        return x * y
+
+    def drifting(x, y):
+        calls.append(1)
+        return x * y + len(calls) * np.float32(1e-6)
+
+    def by_size_of_batch(x, y):
+        return x * y * np.float32(1 + 1e-7 * (len(x) < 6))
+
+    suite = suite_of(case, scaled)
+    good = execute(suite, case, FunctionRunner(scaled), determinism=True)
+    assert good.status == PASSED
+    assert good.determinism == {"repeat": "identical", "block order": "identical", "batch consistency": "identical"}
+    drift = execute(suite, case, FunctionRunner(drifting), determinism=True)
+    assert drift.status == FAILED and drift.determinism["repeat"] == "differs"
+    assert drift.message.startswith("not deterministic: repeat, again: ") and "first at [0, " in drift.message
+    batch = execute(suite, case, FunctionRunner(by_size_of_batch), determinism=True)
+    assert batch.determinism["repeat"] == "identical" and batch.determinism["batch consistency"] == "differs"
+    assert execute(suite, case, FunctionRunner(by_size_of_batch)).status == PASSED
+
+
+@pytest.mark.compiler
+def test_a_sum_in_the_order_of_the_blocks_is_found_in_a_kernel(kernel):
+    case = Case("parts", "op", (Argument("x", "float32", (4, 64)),))
+
+    def output(which):
+        def run(case, inputs):  # a block a row; into zeros, as a sum in GM needs
+            y, z = np.zeros(64, np.float32), np.zeros_like(inputs[0])
+            kernel[len(z)](inputs[0], y, z)
+            return FunctionRunner(lambda x: {"y": y, "z": z}[which])(case, inputs)
+
+        return run
+
+    doubled = suite_of(case, lambda x: 2 * x)
+    own = execute(doubled, case, output("z"), determinism=True)
+    assert own.status == PASSED and own.determinism["block order"] == "identical"
+    total = suite_of(case, lambda x: 2 * x.sum(0))
+    summed = execute(total, case, output("y"), determinism=True)
+    assert summed.status == FAILED and summed.determinism["repeat"] == "identical"
+    assert summed.determinism["block order"] == "differs" and "block order, reversed" in summed.message

@@ -277,6 +277,7 @@ def test_time_budget_skips_and_resume_finishes(project):
     begun = toprope_test(project, "add.toml", "--run", "ops.py:slow", "--time-budget", "1.5", "--json", "r.json")
     done = counts(project)["passed"]
     assert begun.returncode == 0 and 0 < done < 30 and "skipped" in begun.stdout
+    assert "cases left out: the time budget is used up" in begun.stdout
     rest = toprope_test(project, "add.toml", "--run", "ops.py:slow", "--resume", "--json", "r.json")
     assert rest.returncode == 0 and counts(project)["passed"] == 30
     assert f"{done} deselected" in rest.stdout
@@ -355,6 +356,26 @@ def test_sweep_on_a_local_ray_cluster(project):
 
 
 @pytest.mark.compiler
+def test_a_kernel_that_does_not_compile_is_compiled_once(project):
+    text = (ROOT / "examples" / "01_add" / "add_custom.cpp").read_text()
+    (project / "bad.cpp").write_text(text.replace("TILE_LENGTH * sizeof", "TILE_LENGHT * sizeof"))
+    done = toprope_test(project, "add.toml", "--run", "bad.cpp", "-k", "general", "--json", "r.json")
+    assert done.returncode == 1 and counts(project)["error"] > 1
+    assert done.stdout.count("was not declared in this scope") == 1
+    assert done.stdout.count("does not compile (as for the first case)") >= counts(project)["error"] - 1
+
+
+def test_determinism_is_one_line_of_the_summary(project):
+    done = toprope_test(project, "add.toml", "-k", "general", "--determinism", "--json", "r.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    n = counts(project)["passed"]
+    assert f"determinism of {n} cases: repeat {n} of {n} identical, block order {n} of {n} identical" in done.stdout
+    examined = [r["determinism"] for r in json.loads((project / "r.json").read_text())["results"]]
+    assert any(d.get("batch consistency") == "identical" for d in examined)
+    assert len(examined) == n and all(d["repeat"] == "identical" for d in examined)
+
+
+@pytest.mark.compiler
 def test_kernel_on_the_software_npu(tmp_path):
     source = ROOT / "examples" / "01_add" / "add_custom.cpp"
     if not source.is_file():
@@ -367,6 +388,7 @@ def test_kernel_on_the_software_npu(tmp_path):
     short = KernelRunner(source, "add_custom", 8, arguments={"z": "out", "totalLength": "x.size - 16384"})
     missing = execute(suite_of([case]), case, short)
     assert missing.status == FAILED and missing.metrics["special_mismatches"] > 0
+    assert missing.message.startswith("16384 of 32768 elements were never written; ")
     unbound = execute(suite_of([case]), case, KernelRunner(source, "add_custom", 8))
     assert unbound.status == ERROR and "totalLength" in unbound.message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from toprope.testing.compare import Verdict, compare
 from toprope.testing.elements import Array, as_array
 
 Outputs = Sequence[Any]
+ORDER_SEED = 7
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,17 @@ class Determinism:
     def passed(self) -> bool:
         """Whether every run gave the bits of the first."""
         return all(verdict.passed for _, verdicts in self.runs for verdict in verdicts)
+
+    @property
+    def difference(self) -> str:
+        """The first difference in one line; empty when there is none."""
+        for label, verdicts in self.runs:
+            for number, verdict in enumerate(verdicts):
+                if not verdict.passed:
+                    many = f"{verdict.metrics.get('unequal', 0):,.0f} elements of output {number} differ"
+                    where = f", first at {list(verdict.bad[0].index)}" if verdict.bad else ""
+                    return f"{self.kind}, {label}: {many}{where}"
+        return ""
 
     def __str__(self) -> str:
         if self.passed:
@@ -69,20 +82,82 @@ def batch_consistent(
     batched       positions of the arrays that carry the batch axis; default: all
     pieces        into how many parts the batch is cut; the parts' results are joined and compared with the whole
     """
-    whole = [as_array(a) for a in arrays]
-    chosen = range(len(whole)) if batched is None else batched
-    first = _copies(run(*whole))
-    length = whole[chosen[0]].shape[axis]
+    chosen = range(len(arrays)) if batched is None else batched
+    first = _copies(run(*arrays))
+    length = as_array(arrays[chosen[0]]).shape[axis]
     runs = []
     for count in sorted({min(p, length) for p in pieces if p > 0}):
-        bounds = [length * i // count for i in range(count + 1)]
-        parts = []
-        for lo, hi in itertools.pairwise(bounds):
-            cut = [np.take(a, range(lo, hi), axis) if i in chosen else a for i, a in enumerate(whole)]
-            parts.append(_copies(run(*cut)))
-        joined = [np.concatenate(outputs, axis) for outputs in zip(*parts, strict=True)]
-        runs.append((f"{count} pieces", _same(joined, first)))
+        runs.append((f"{count} pieces", _same(_in_pieces(run, arrays, chosen, axis, count), first)))
     return Determinism("batch consistency", tuple(runs))
+
+
+def _in_pieces(
+    run: Callable[..., Outputs], arrays: Sequence[Any], chosen: Sequence[int], axis: int, count: int
+) -> list[Array]:
+    """The outputs of run on `count` parts of the chosen arrays, joined."""
+    length = as_array(arrays[chosen[0]]).shape[axis]
+    parts = []
+    for lo, hi in itertools.pairwise(length * i // count for i in range(count + 1)):
+        cut = [np.take(as_array(a), range(lo, hi), axis) if i in chosen else a for i, a in enumerate(arrays)]
+        parts.append(_copies(run(*cut)))
+    return [np.concatenate(outputs, axis) for outputs in zip(*parts, strict=True)]
+
+
+def batch_axis(arrays: Sequence[Any], reference: Callable[..., Outputs]) -> list[int]:
+    """Positions of the arrays that carry a batch as their first axis; empty if the operator has none.
+
+    The reference decides: cut in two and joined, its result must be that of the whole (to 1e-9, for float64 sums).
+    """
+    whole = _copies(reference(*arrays))
+    lengths = [a.shape[0] if isinstance(a, np.ndarray) and a.ndim > 0 else 0 for a in arrays]
+    length = whole[0].shape[0] if whole and all(o.ndim > 0 and o.shape[0] == whole[0].shape[0] for o in whole) else 0
+    having = [i for i, n in enumerate(lengths) if n == length]
+    for chosen in (having, *([i] for i in having if len(having) > 1)):
+        if length < 2 or not chosen:
+            continue
+        with contextlib.suppress(Exception):  # whatever the reference objects to, this is no batch axis
+            joined = _in_pieces(reference, arrays, chosen, 0, 2)
+            pairs = list(zip(joined, whole, strict=True))
+            alike = all(np.allclose(a, b, 1e-9, 1e-12, equal_nan=True) for a, b in pairs)
+            if alike and all(np.isfinite(b).any() for _, b in pairs):  # NaN everywhere says nothing
+                return list(chosen)
+    return []
+
+
+def examine(
+    run: Callable[..., Outputs], arrays: Sequence[Any], reference: Callable[..., Outputs] | None
+) -> tuple[list[Determinism], dict[str, str]]:
+    """Repeat, block order and, where the operator has a batch axis, batch consistency of run(*arrays).
+
+    Also what could not be tried, by kind, and why. Kernels that `run` launches, at whatever depth, take their blocks in reverse and in
+    a random order.
+    """
+    # Kernels are optional here: plain Python functions can be examined without the toolchain.
+    from toprope.kernel import in_block_order
+
+    first = _copies(run(*arrays))
+    orders: dict[str, Callable[[int], Sequence[int]]] = {
+        "reversed": lambda blocks: range(blocks)[::-1],
+        "random": lambda blocks: np.random.default_rng(ORDER_SEED).permutation(blocks).tolist(),
+    }
+    reordered = []
+    for label, order in orders.items():
+        with in_block_order(order):
+            reordered.append((label, _same(run(*arrays), first)))
+    found = [
+        Determinism("repeat", (("again", _same(run(*arrays), first)),)),
+        Determinism("block order", tuple(reordered)),
+    ]
+    chosen = batch_axis(arrays, reference) if reference is not None else []
+    if not chosen:
+        return found, {
+            "batch": "the first axis is no batch" if reference is not None else "no golden says what a batch is"
+        }
+    try:
+        found.append(batch_consistent(run, arrays, batched=chosen, pieces=(2, 3)))
+    except Exception as error:
+        return found, {"batch": f"refuses a part of the batch: {error}".splitlines()[0]}
+    return found, {}
 
 
 def _copies(outputs: Outputs) -> list[Array]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from toprope.testing.cases import Case, Input, Output
 from toprope.testing.compare import Verdict, compare, error_map
+from toprope.testing.determinism import examine
 from toprope.testing.elements import Array
 from toprope.testing.errors import TestingError
 from toprope.testing.golden import wrapped
@@ -65,6 +66,9 @@ class Result:
     findings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     inputs: str = ""
+    determinism: dict[str, str] = field(
+        default_factory=dict
+    )  # repeat, block order, batch -> identical, differs, or why not tried
 
     @property
     def key(self) -> str:
@@ -87,15 +91,18 @@ class Result:
         return result
 
 
-def execute(suite: Suite, case: Case, runner: Runner, *, standard: str = "") -> Result:
+def execute(suite: Suite, case: Case, runner: Runner, *, standard: str = "", determinism: bool = False) -> Result:
     """Run `case` and judge it. Never raises for a failing or crashing operator: that is what the Result says.
 
-    standard  precedence: this argument, the case's own, then "mixed" (which is bit-exact for whole numbers)
+    standard     precedence: this argument, the case's own, then "mixed" (which is bit-exact for whole numbers)
+    determinism  run it again, in other orders of blocks, and in parts of its batch: a case whose bits change fails
     """
     start = time.perf_counter()
     result = Result(suite.name, case.name, case.kind, ERROR, inputs=describe(case))
     try:
         _run(suite, case, runner, standard or case.standard or "mixed", result)
+        if determinism and result.status in (PASSED, SKIPPED):
+            _examine(suite, case, runner, result)
     except TestingError as error:
         result.message = str(error)
     except Exception as error:
@@ -130,6 +137,30 @@ def _run(suite: Suite, case: Case, runner: Runner, standard: str, result: Result
     _report(result, verdicts, outcome, golden)
 
 
+def _examine(suite: Suite, case: Case, runner: Runner, result: Result) -> None:
+    inputs = suite.inputs(case)
+
+    def resized(arrays: Sequence[Any]) -> Case:
+        if suite.reference is None:
+            return case
+        return replace(case, outputs=_completed(case, suite.reference(case, _copied(arrays))))
+
+    def run(*arrays: Any) -> Sequence[Array]:
+        return runner(resized(arrays), _copied(arrays)).outputs
+
+    def golden(*arrays: Any) -> Sequence[Array]:
+        assert suite.reference is not None
+        return suite.reference(case, _copied(arrays))
+
+    found, untried = examine(run, inputs, None if suite.reference is None else golden)
+    result.determinism = {d.kind: "identical" if d.passed else "differs" for d in found} | untried
+    wrong = [d for d in found if not d.passed]
+    if wrong:
+        result.status = FAILED
+        result.message = f"not deterministic: {wrong[0].difference}"
+        result.explanation = "\n".join(map(str, wrong))
+
+
 def _verdict(
     actual: Array, expected: Array, standard: str, rival: Array | None, limits: Mapping[str, float]
 ) -> Verdict:
@@ -148,12 +179,22 @@ def _report(result: Result, verdicts: Sequence[Verdict], outcome: Outcome, golde
     result.metrics, result.histogram = dict(verdict.metrics), dict(verdict.histogram)
     result.message = (f"output {worst}: " if len(verdicts) > 1 else "") + verdict.summary()
     result.status = PASSED if verdict.passed and not outcome.errors else FAILED
+    if not verdict.passed and (bare := unwritten(outcome.outputs[worst])):
+        result.message = f"{bare} of {outcome.outputs[worst].size} elements were never written; {result.message}"
     if outcome.errors:
         result.message = f"{outcome.errors} findings of severity error; {result.message}"
     if not verdict.passed:
         result.explanation = str(verdict)
         if not verdict.complaint:
             result.heat = error_map(outcome.outputs[worst], golden[worst]).tolist()
+
+
+def unwritten(output: Array) -> int:
+    """Elements of a float output that still hold the bits that outputs start with: all ones, a NaN that no arithmetic makes."""
+    if output.dtype.kind in "iub" or output.dtype.itemsize not in (1, 2, 4, 8):
+        return 0
+    bits = np.ascontiguousarray(output).view(f"u{output.dtype.itemsize}")
+    return int(np.sum(bits == np.iinfo(bits.dtype).max))
 
 
 def describe(case: Case) -> str:

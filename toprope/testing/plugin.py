@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from toprope.testing.cases import KINDS, Case
-from toprope.testing.errors import TestingError
+from toprope.testing.errors import CaseError, TestingError
 from toprope.testing.execution import ERROR, FAILED, PASSED, SKIPPED, Result, Runner, execute
 from toprope.testing.isolation import isolated
 from toprope.testing.pairs import execute_pair
@@ -26,6 +26,8 @@ from toprope.testing.store import Store, drops
 from toprope.testing.suite import Suite
 
 RESULT_PROPERTY = "toprope_result"
+SHOWN_FINDINGS = 2
+AS_ABOVE = " (as for the first case)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--toprope-soc", default="", help="chip that kernels are timed for")
     add(
         "--toprope-standard", default="", help="precision standard for every case (default: the case's own, else mixed)"
+    )
+    add(
+        "--toprope-determinism",
+        action="store_true",
+        help="bits must not depend on repetition, order of blocks, or batch",
     )
     add("--toprope-time-budget", type=float, default=0, help="seconds after which the remaining cases are skipped")
     add("--toprope-case-timeout", type=float, default=60, help="seconds that one case may take (default 60)")
@@ -138,6 +145,7 @@ class _Settings:
     soc: str
     standard: str
     timeout_s: float
+    determinism: bool
 
 
 class ResultItem(pytest.Item):
@@ -158,6 +166,7 @@ class ResultItem(pytest.Item):
             option("--toprope-soc"),
             option("--toprope-standard"),
             option("--toprope-case-timeout"),
+            option("--toprope-determinism"),
         )
 
     def runtest(self) -> None:
@@ -176,7 +185,9 @@ class ResultItem(pytest.Item):
         """The verdict instead of a stack of frames."""
         if isinstance(excinfo.value, CaseFailed):
             result = excinfo.value.result
-            parts = [result.inputs, result.message, result.explanation, *result.findings[:5]]
+            parts = [result.message, result.inputs, result.explanation, *result.findings[:SHOWN_FINDINGS]]
+            if len(result.findings) > SHOWN_FINDINGS:
+                parts.append(f"… {len(result.findings) - SHOWN_FINDINGS} more findings (toprope check shows them)")
             return "\n".join(part for part in parts if part)
         return str(super().repr_failure(excinfo, style))
 
@@ -242,25 +253,46 @@ def judge(suite: Suite, case: Case, settings: _Settings) -> Result:
         if key not in _RUNNERS:
             _RUNNERS[key] = _runner(suite, settings)
         runner = _RUNNERS[key]
+        if isinstance(runner, TestingError):  # in full once; the other cases only name it
+            _RUNNERS[key] = CaseError(f"{runner.what.splitlines()[0].removesuffix(AS_ABOVE)}{AS_ABOVE}")
+            raise runner
+        how = settings.standard, settings.determinism
         if isinstance(runner, KernelRunner | ProjectRunner) or suite.format not in ("toml", "python"):
-            return isolated(execute_with, suite, case, runner, settings.standard, timeout_s=settings.timeout_s)
-        return execute_with(suite, case, runner, settings.standard)
+            return isolated(execute_with, suite, case, runner, *how, timeout_s=settings.timeout_s)
+        return execute_with(suite, case, runner, *how)
     except TestingError as error:
         return Result(suite.name, case.name, case.kind, ERROR, message=str(error))
 
 
-_RUNNERS: dict[tuple[int, _Settings], Runner] = {}
-"""One runner per suite of this process: suites live as long as the session, so their identity is a safe key."""
+_RUNNERS: dict[tuple[int, _Settings], Runner | TestingError] = {}
+"""One runner per suite of this process, or why there is none: suites live as long as the session, so their identity is a safe key."""
 
 
-def execute_with(suite: Suite, case: Case, runner: Runner, standard: str) -> Result:
+def execute_with(suite: Suite, case: Case, runner: Runner, standard: str, determinism: bool) -> Result:
     """`execute` with positional arguments, for calls that travel to other processes."""
-    return execute(suite, case, runner, standard=standard)
+    return execute(suite, case, runner, standard=standard, determinism=determinism)
 
 
-def _runner(suite: Suite, settings: _Settings) -> Runner:
+def _runner(suite: Suite, settings: _Settings) -> Runner | TestingError:
     text = settings.run or str(suite.settings.get("run", "")) or "golden"
-    return runner_from(text, suite, soc=settings.soc, settings=suite.settings)
+    try:
+        runner = runner_from(text, suite, soc=settings.soc, settings=suite.settings)
+        if isinstance(runner, KernelRunner):
+            runner.compile()  # here, once: the children of all cases inherit it
+    except TestingError as error:
+        return error
+    return runner
+
+
+def determinism_line(results: Sequence[Result]) -> str:
+    """All results of --determinism in one line."""
+    examined = [r.determinism for r in results if r.determinism]
+    parts = []
+    for kind in ("repeat", "block order", "batch consistency"):
+        tried = [d[kind] for d in examined if kind in d]
+        same = tried.count("identical")
+        parts.append(f"{kind} {same} of {len(tried)} identical" if tried else f"{kind} not tried")
+    return f"determinism of {len(examined)} cases: " + ", ".join(parts)
 
 
 class _Recorder:
@@ -308,6 +340,9 @@ class _Recorder:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Totals by class of case, and what got worse."""
+        left_out = sum("time budget" in str(r.longrepr) for r in terminalreporter.stats.get("skipped", []))
+        if left_out:
+            terminalreporter.write_line(f"{left_out} cases left out: the time budget is used up (--resume runs them)")
         if not self.results:
             return
         write = terminalreporter.write_line
@@ -316,6 +351,8 @@ class _Recorder:
             chosen = [r for r in self.results if r.kind == kind]
             counts = {s: sum(r.status == s for r in chosen) for s in (PASSED, FAILED, ERROR, SKIPPED)}
             write(f"{kind:10s} " + "  ".join(f"{n} {s}" for s, n in counts.items() if n))
+        if self.config.getoption("--toprope-determinism"):
+            write(determinism_line(self.results))
         if self.config.getoption("--toprope-against"):
             write(f"against {self.config.getoption('--toprope-against')}: {len(self.drops)} cases worse")
             for drop in self.drops[:20]:

@@ -76,6 +76,8 @@ def _row(result: Result) -> str:
 def _details(result: Result, history: History | None, opened: bool) -> str:
     title = f"<span class={result.status}>{result.status}</span> {html.escape(result.key)}"
     body = [f"<p>{html.escape(result.inputs)}</p><p>{html.escape(result.message)}</p>"]
+    if result.determinism:
+        body.append(f"<p>{html.escape(', '.join(f'{k}: {v}' for k, v in result.determinism.items()))}</p>")
     if result.histogram:
         body.append("<p>relative error</p>" + bars(result.histogram))
     if result.heat:

@@ -82,6 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--standards", dest="list_standards", action="store_true", help="list the standards and their sources"
     )
+    p.add_argument(
+        "--determinism", action="store_true", help="bits must not change with repetition, order of blocks, or batch"
+    )
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results")
     p.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
     p.add_argument("--html", type=Path, metavar="FILE", help="write a page with histograms and heat maps")
@@ -113,6 +116,7 @@ def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Dr
     arguments += [f"--toprope-time-budget={options.time_budget}"] if options.time_budget else []
     arguments += ["--toprope-failed-only"] if options.failed else []
     arguments += ["--toprope-resume"] if options.resume else []
+    arguments += ["--toprope-determinism"] if options.determinism else []
     arguments += ["-k", options.k] if options.k else []
     arguments += ["-n", options.n] if options.n else ["-p", "no:xdist"]
     arguments += ["-x"] if options.first else []

@@ -6,11 +6,13 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from toprope.errors import TopropeError
 from toprope.testing.cases import Case, Input, Output
 from toprope.testing.elements import Array, dtype_of
 from toprope.testing.errors import CaseError, FormatError
@@ -68,13 +70,25 @@ class KernelRunner:
     soc: str = "ascend910b1"
     arguments: Mapping[str, str] = field(default_factory=dict)
 
-    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
-        """Run all blocks. Outputs start poisoned (all bits set), so an element that is never written cannot pass."""
+    @cached_property
+    def kernel(self) -> Any:
+        """The kernel function."""
         # The kernel toolchain needs a compiler; comparing existing data does not.
         from toprope.kernel import load
 
         kernels = load(self.file)
-        kernel = kernels[self.entry] if self.entry else next(iter(kernels.kernels.values()))
+        return kernels[self.entry] if self.entry else next(iter(kernels.kernels.values()))
+
+    def compile(self) -> None:
+        """Build the kernel. Raises CaseError with the compiler's words."""
+        try:
+            self.kernel[self.blocks].compile(self.soc)
+        except TopropeError as error:
+            raise CaseError(str(error)) from error
+
+    def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
+        """Run all blocks. Outputs start poisoned (all bits set), so an element that is never written cannot pass."""
+        kernel = self.kernel
         given = {a.name: value for a, value in zip(case.arguments, inputs, strict=False)}
         outputs = {o.name: _poisoned(o) for o in case.outputs}
         values = [self._value(p.name, case, given, outputs) for p in kernel.entry.parameters]
@@ -123,7 +137,7 @@ def _outcome(outputs: list[Array], findings: Sequence[Any], timeline: Any) -> Ou
         outputs,
         predicted_us=float(timeline.microseconds),
         predicted_cycles=float(timeline.cycles),
-        findings=[str(f) for f in findings],
+        findings=[str(f) for f in sorted(findings, key=lambda f: f.severity != "error")],
         errors=sum(f.severity == "error" for f in findings),
     )
 
@@ -175,7 +189,6 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
         return KernelRunner(file, entry, int(table.get("blocks", 8)), chip, arguments)
     if path == "project":
         # As for kernels: only cases of projects need it.
-        from toprope.errors import TopropeError
         from toprope.project.loaded import load_project
 
         try:
