@@ -10,8 +10,9 @@ import pytest
 from tests.ascendc.harness import kernels
 from toprope.kernel import Run
 from toprope.profile import diagnose, roofline
-from toprope.profile.whatif import kinds, spread, without
+from toprope.profile.whatif import elements, kinds, spread, without
 from toprope.report import summary
+from toprope.validation import experiment
 
 # One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
 ADD = """
@@ -120,6 +121,16 @@ def test_a_good_kernel_gets_no_advice_it_cannot_use() -> None:
             "advice-more-blocks",
         }
     )
+
+
+def test_the_scalar_work_of_a_library_object_is_not_taken_for_elements_of_the_kernel() -> None:
+    (row,) = (r for r in experiment.published() if (r.kernel, r.id) == ("matmul_object", "g6"))
+    found = experiment.launch(row)
+    assert kinds(found.trace, "scalar").sum() > 64 and not elements(found.trace).any()
+    advice = {f.code: f for f in diagnose(found)}
+    assert "advice-scalar-access" not in advice
+    lines = [(p.file, p.line) for p in advice["advice-unit-flag"].places]
+    assert len(lines) == len(set(lines)) > 0
 
 
 def test_advice_is_ordered_by_gain() -> None:

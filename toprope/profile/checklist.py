@@ -214,6 +214,6 @@ _ITEMS: tuple[tuple[str, Callable[[Run, Gains], Answer]], ...] = (
     ),
     (
         "no element goes through the scalar unit",
-        _advised("advice-scalar-access", "{n:,} elements", _number_of("scalar", "S")),
+        _advised("advice-scalar-access", "{n:,} elements", lambda run: int(whatif.elements(run.trace).sum())),
     ),
 )

@@ -191,7 +191,7 @@ def _uneven(run: Run) -> Iterator[Idea]:
 def _scalars(run: Run) -> Iterator[Idea]:
     """Single elements read and written by the scalar unit."""
     trace = run.trace
-    drop = whatif.kinds(trace, "scalar")
+    drop = whatif.elements(trace)
     if drop.sum() > 64:
         yield Idea(
             "advice-scalar-access",
@@ -242,7 +242,11 @@ def _unit_flag(run: Run) -> Iterator[Idea]:
         yield Idea(
             "advice-unit-flag",
             "set unitFlag in Mmad and Fixpipe, so that the store follows the product block by block",
-            _dearest(trace, stores.astype(float), 2) + _dearest(trace, products.astype(float), 2),
+            tuple(
+                {
+                    (p.file, p.line): p for which in (stores, products) for p in _dearest(trace, which.astype(float), 2)
+                }.values()
+            ),
             lambda: predict(whatif.with_unit_flag(trace), run.soc).cycles,
         )
 

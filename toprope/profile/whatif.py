@@ -21,6 +21,12 @@ def kinds(trace: Trace, *names: str) -> Array:
     return np.take(wanted, trace.instrs["op"])
 
 
+def elements(trace: Trace) -> Array:
+    """Which instructions are GetValue or SetValue of the kernel's own: one element through the scalar unit."""
+    wanted: Array = np.array([op.name.endswith((".GetValue", ".SetValue")) for op in trace.ops] or [False])
+    return np.take(wanted, trace.instrs["op"])
+
+
 def without(trace: Trace, drop: Array) -> Trace:
     """The trace without the instructions where `drop` holds; their ranges go with them."""
     keep = ~drop
