@@ -1,12 +1,14 @@
-"""The tile language: time to emit, level A beside plain NumPy, and the predicted time of emitted kernels beside the hand-written examples.
+"""The tile language: time to emit, level A beside NumPy and the Triton interpreter, predicted times beside hand-written kernels.
 
-`python -m benchmarks.tile` prints JSON; ratios within one run are the figures that count.
+`python -m benchmarks.tile` prints JSON; ratios within one run are the figures that count. The interpreter's figures appear where triton
+and torch are installed (`pip install triton`): the same Triton functions, one program at a time, ours through tile.triton.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 import numpy as np
 
 import toprope
+from toprope import ops, soc, tile
+from toprope.kernel import DEFAULT_SOC
 from toprope.tile import TileKernel
 from toprope.tile.kernel import kernel as tile_kernel
 
@@ -100,11 +104,79 @@ def against_hand_written(k: Any) -> dict[str, dict[str, float]]:
     return found
 
 
+def against_library(k: Any) -> dict[str, dict[str, Any]]:
+    """Predicted microseconds beside the optimised operators of the library, all cores, with the best of a few tile sizes."""
+    chip, zeros = soc.load(DEFAULT_SOC), np.zeros
+    x, y = zeros(1 << 24, np.float16), zeros(1 << 24, np.float32)
+    wide, narrow, a = zeros((4096, 1024), np.float32), zeros((32768, 256), np.float32), zeros((1024, 1024), np.float16)
+    c = zeros((1024, 1024), np.float32)
+    rows = {
+        "add float16 16M": ("add", (x, x), k.add_half, (x, x, x), [{}]),
+        "add float32 16M": ("add", (y, y), k.add, (y, y, y), [{}]),
+        "softmax 4096 x 1024": ("softmax", (wide,), k.softmax, (wide, wide), [{}, {"R": 4}]),
+        "softmax 32768 x 256": ("softmax", (narrow,), k.softmax, (narrow, narrow), [{}, {"R": 32, "C": 256}]),
+        "matmul 1024^3": ("matmul", (a, a), k.matmul, (a, a, c), [{}, {"BM": 128, "BN": 128, "BK": 128}]),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for label, (name, inputs, kernel, arrays, sizes) in rows.items():
+        plan = ops.host(name).plan("optimised", chip, *inputs)
+        theirs = plan.launch(name, soc=chip, time_only=True).timeline.microseconds
+        times = [(kernel.run(*arrays, time_only=True, **s).timeline.microseconds, s) for s in sizes]
+        mine, best = min(times, key=lambda t: t[0])
+        ratio = round(mine / theirs, 3)
+        found[label] = {"emitted_us": round(mine, 2), "library_us": round(theirs, 2), "ratio": ratio, "sizes": best}
+    return found
+
+
+def beside_triton() -> dict[str, dict[str, float]]:
+    """The Triton functions of the examples under Triton's own interpreter and under ours, one program after the other."""
+    if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
+        return {}
+    os.environ["TRITON_INTERPRET"] = "1"
+    import torch  # heavy and optional
+
+    path = EXAMPLES / "09_tile" / "triton_kernels.py"
+    spec = importlib.util.spec_from_file_location("triton_kernels", path)
+    assert spec and spec.loader
+    theirs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(theirs)
+    rng = np.random.default_rng(0)
+    x, ids = rng.standard_normal((1024, 1024), dtype=np.float32), rng.integers(0, 1024, 1024).astype(np.int32)
+    a = rng.standard_normal((512, 512)).astype(np.float16)
+    out, half = np.empty_like(x), np.empty_like(a)
+    calls: dict[str, tuple[Any, tuple[Any, ...], dict[str, int]]] = {
+        "softmax_kernel": ((1024,), (out, x, 1024, 1024, 1024), {"BLOCK": 1024}),
+        "gather_kernel": ((64, 4), (ids, x, out, 1024, 1024, 1024), {"ROWS": 16, "COLUMNS": 256}),
+        "matmul_kernel": (
+            (4, 4),
+            (a, a, half, 512, 512, 512, 512, 1, 512, 1, 512, 1),
+            {"BM": 128, "BN": 128, "BK": 128},
+        ),
+    }
+    found = {}
+    for name, (grid, arguments, constants) in calls.items():
+        mine = tile.triton(path, name)
+        tensors = [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in arguments]
+        ours_ms = best_ms(lambda m=mine, g=grid, v=arguments, c=constants: m[g](*v, **c), 3)
+        theirs_ms = best_ms(lambda n=name, g=grid, v=tensors, c=constants: getattr(theirs, n)[g](*v, **c), 3)
+        found[name] = {"level_a_ms": ours_ms, "triton_ms": theirs_ms, "ratio": round(ours_ms / theirs_ms, 3)}
+    return found
+
+
 def main() -> None:
     """Print all figures as JSON."""
     k = kernels()
-    emit = {name: emit_ms(getattr(k, name)) for name in ("add", "softmax", "rms_norm", "matmul")}
-    print(json.dumps({"emit_ms": emit, "level_a": level_a(k), "predicted": against_hand_written(k)}, indent=2))
+    emit = {
+        name: emit_ms(getattr(k, name)) for name in ("add", "softmax", "rms_norm", "matmul", "ln_gemm", "linear_gelu")
+    }
+    figures = {
+        "emit_ms": emit,
+        "level_a": level_a(k),
+        "beside_triton": beside_triton(),
+        "predicted": against_hand_written(k),
+        "predicted_library": against_library(k),
+    }
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 ROW_REDUCE = """
 template <char fold, typename T>
-__aicore__ inline void Fold(const LocalTensor<T>& to, const LocalTensor<T>& from, uint32_t mask, uint32_t repeats) {
-    if constexpr (fold == '>') WholeReduceMax(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
-    else if constexpr (fold == '<') WholeReduceMin(to, from, mask, repeats, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);
-    else WholeReduceSum(to, from, mask, repeats, 1, 1, 8);
+__aicore__ inline void Fold(const LocalTensor<T>& to, const LocalTensor<T>& from, uint32_t mask, uint32_t repeats, uint32_t toStride = 1, uint32_t fromStride = 8) {
+    if constexpr (fold == '>') WholeReduceMax(to, from, mask, repeats, toStride, 1, fromStride, ReduceOrder::ORDER_ONLY_VALUE);
+    else if constexpr (fold == '<') WholeReduceMin(to, from, mask, repeats, toStride, 1, fromStride, ReduceOrder::ORDER_ONLY_VALUE);
+    else WholeReduceSum(to, from, mask, repeats, toStride, 1, fromStride);
 }
 
 // dst[r] = the sum, maximum or minimum of row r. Repeats of 256 bytes first, then their results, until one number remains.
 template <char fold, typename T>
 __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& partial, uint32_t rows, uint32_t columns, uint32_t width) {
-    constexpr uint32_t lanes = 256 / sizeof(T);
+    constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T);
+    const uint32_t full = columns / lanes, tail = columns % lanes, results = full + (tail != 0), stride = width / perBlock;
+    if (results <= lanes && stride <= 255) {  // many rows in one instruction
+        const bool dense = columns == width && full > 0 && full % perBlock == 0;
+        const uint32_t pitch = (results + perBlock - 1) / perBlock * perBlock, most = dense ? 255 / full : 248;
+        for (uint32_t r = 0; r < rows; r += most) {
+            const uint32_t n = rows - r < most ? rows - r : most;
+            LocalTensor<T> from = src[r * width], to = results == 1 ? dst[r] : partial;
+            if (dense) Fold<fold>(to, from, lanes, n * full);
+            for (uint32_t j = 0; j < full && !dense; j++) Fold<fold>(to[j], from[j * lanes], lanes, n, results == 1 ? 1 : pitch, stride);
+            if (tail > 0) Fold<fold>(to[full], from[full * lanes], tail, n, results == 1 ? 1 : pitch, stride);
+            if (results > 1) Fold<fold>(dst[r], partial, results, n, 1, pitch / perBlock);
+        }
+        return;
+    }
     for (uint32_t r = 0; r < rows; r++) {
         LocalTensor<T> from = src[r * width];
         for (uint32_t left = columns;; from = partial) {
-            const uint32_t full = left / lanes, tail = left % lanes, results = full + (tail != 0);
-            LocalTensor<T> to = results == 1 ? dst[r] : partial;
-            if (full > 0) Fold<fold>(to, from, lanes, full);
-            if (tail > 0) Fold<fold>(to[full], from[full * lanes], tail, 1);
-            if (results == 1) break;
-            left = results;
+            const uint32_t repeats = left / lanes, rest = left % lanes, remain = repeats + (rest != 0);
+            LocalTensor<T> to = remain == 1 ? dst[r] : partial;
+            for (uint32_t done = 0; done < repeats; done += 248) Fold<fold>(to[done], from[done * lanes], lanes, repeats - done < 248 ? repeats - done : 248);
+            if (rest > 0) Fold<fold>(to[repeats], from[repeats * lanes], rest, 1);
+            if (remain == 1) break;
+            left = remain;
         }
     }
 }
@@ -33,6 +47,9 @@ def rows_operation(call: str, swapped: bool) -> str:
     """dst = x op v (or v op x) with one number v per row: Brcb makes a block of each, a source stride of 0 repeats it."""
     operands = "block, x[at]" if swapped else "x[at], block"
     strides = "{1, 0, 1, 8, 0, 8}" if swapped else "{1, 1, 0, 8, 8, 0}"
+    stride = "static_cast<uint8_t>(stride)"
+    down = f"{{1, 0, 1, {stride}, 1, {stride}}}" if swapped else f"{{1, 1, 0, {stride}, {stride}, 1}}"
+    column = "blocks, x[at]" if swapped else "x[at], blocks"
     what = f"{call}(v[r], x)" if swapped else f"{call}(x, v[r])"
     return f"""
 // dst = {what} for every row r.
@@ -40,7 +57,11 @@ template <typename T>
 __aicore__ inline void {call}{"Before" if swapped else ""}Rows(const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<T>& v, const LocalTensor<T>& blocks, uint32_t rows, uint32_t width) {{
     constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T);
     Brcb(blocks, v, (rows + 7) / 8, {{1, 8}});
-    const uint32_t full = width / lanes, tail = width % lanes;
+    const uint32_t full = width / lanes, tail = width % lanes, stride = width / perBlock;
+    if (full + (tail > 0) < rows && rows <= 255 && stride <= 255) {{  // all rows in one instruction, a repeat of the row at a time
+        for (uint32_t at = 0; at < width; at += lanes) {call}(dst[at], {column}, width - at < lanes ? width - at : lanes, rows, {down});
+        return;
+    }}
     for (uint32_t r = 0; r < rows; r++) {{
         LocalTensor<T> block = blocks[r * perBlock];
         uint32_t at = r * width;

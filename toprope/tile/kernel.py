@@ -19,7 +19,7 @@ from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.tile.eager import STEPS_AT_ONCE, GlobalArray
-from toprope.tile.language import Param, TileError, TileTooLarge, Tune, numpy_of
+from toprope.tile.language import Param, Pin, TileError, TileTooLarge, Tune, numpy_of
 from toprope.tile.lowering import Lowered, lower
 from toprope.tile.program import ONE
 from toprope.tile.reader import Source, dims_of
@@ -39,8 +39,9 @@ class Emitted:
 class TileKernel:
     """What @tile.kernel makes of a function. Calling it evaluates level A; the other methods need no array but run()."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], pins: tuple[Pin, ...] = ()) -> None:
         functools.update_wrapper(self, function)
+        self.pins = pins
         self.function, self.name = function, function.__name__
         self.params: dict[str, Param] = {}
         self.constants: dict[str, Any] = {}
@@ -64,6 +65,13 @@ class TileKernel:
         self._lowered: dict[tuple[Any, ...], Lowered] = {}
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
         self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
+
+    def pin(self, name: str, memory: str = "", *, depth: int = 0) -> TileKernel:
+        """The kernel with a placement decided: the buffers of an array (`depth`), or the memory where an array or value must lie.
+
+        Raises TileError for a pin that cannot be kept, with what the planner has instead.
+        """
+        return TileKernel(self.function, (*self.pins, Pin(name, memory, depth)))
 
     # ---- level A -----------------------------------------------------------------------------------------------------
 
@@ -116,7 +124,7 @@ class TileKernel:
         """The kernel read and placed for some tile sizes, whether or not it fits a chip."""
         key = tuple(sorted(options.items()))
         if key not in self._lowered:
-            self._lowered[key] = lower(self._tree, self.params, self._settings(options))
+            self._lowered[key] = lower(self._tree, self.params, self._settings(options), self.pins)
         return self._lowered[key]
 
     def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:

@@ -86,6 +86,15 @@ def tune(default: int, *, mult: int = 1) -> Any:
 
 
 @dataclass(frozen=True)
+class Pin:
+    """A placement that the author decides: the buffers of what is loaded from or stored to `name`, or the memory where it lies."""
+
+    name: str
+    memory: str = ""
+    depth: int = 0
+
+
+@dataclass(frozen=True)
 class Builtin:
     """A name of the language: what it is called and how level A evaluates it."""
 

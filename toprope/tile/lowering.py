@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from toprope.soc import Soc
 from toprope.tile.cube import Product, ProductReader, is_product, product_class
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
-from toprope.tile.language import Param
-from toprope.tile.plan import Plan, place
+from toprope.tile.language import Param, Pin, TileError
+from toprope.tile.pins import keep
+from toprope.tile.plan import UB_BYTES, Plan, place
 from toprope.tile.program import ONE, Index, Number
 from toprope.tile.reader import Reader, Source
 from toprope.tile.stage import Parts, has_epilogue, is_staged, split
@@ -107,8 +108,26 @@ class Lowered:
         return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
 
 
-def lower(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> Lowered:
-    """Read and place a kernel. Raises TileError at the user's line."""
+def lower(source: Source, params: dict[str, Param], constants: dict[str, Any], pins: Sequence[Pin] = ()) -> Lowered:
+    """Read and place a kernel, keeping its pins. Raises TileError at the user's line."""
+    found = _lowered(source, params, constants)
+    stages = [p for p in pins if found.workspace and p.name in found.workspace]
+    if found.product and len(stages) < len(pins) and not found.plans:
+        raise TileError(
+            f"{pins[0].name} is pinned, and a product has two buffers of each operand in l1, l0a and l0b and one sum in l0c",
+            cure="change the sizes of its tiles instead",
+        )
+    for p in stages:
+        if p.memory not in ("", "workspace") or p.depth > 1:
+            raise TileError(
+                f"{p.name} is pinned to {p.memory or p.depth}; on this chip a stage lies in workspace, once",
+                cure="remove the pin, or pin it to workspace",
+            )
+    keep(found.plans, [p for p in pins if p not in stages])
+    return found
+
+
+def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> Lowered:
     sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
     whole = Lowered(source.node.name, source.file, params, sizes)
     if is_staged(source) or (is_product(source) and has_epilogue(source)):
@@ -123,9 +142,6 @@ def lower(source: Source, params: dict[str, Param], constants: dict[str, Any]) -
     if is_product(source):
         return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
     return replace(whole, plans=_variants(source, params, constants))
-
-
-UB_BYTES = 196608  # of every chip with cube and vector cores side by side
 
 
 def _rows_that_fit(parts: Parts, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:

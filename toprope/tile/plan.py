@@ -13,6 +13,7 @@ from toprope.tile.language import i32
 from toprope.tile.program import ONE, ByIndex, Loop, Program, Region, Value
 
 BLOCK_BYTES, REPEAT_BYTES = 32, 256
+UB_BYTES = 196608  # the unified buffer of every chip with cube and vector cores side by side
 _IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
 
 
@@ -245,20 +246,20 @@ def _can_host(plan: Plan, v: Value, operand: Value, dies: bool) -> bool:
 def _scratch(plan: Plan) -> None:
     """Partial results of reductions, and one block per row for what is repeated along columns."""
     ops = [v for r in plan.program.regions() for v in r.ops]
-    widest = max(
-        [
-            value_bytes(plan.program, (ONE, v.args[0].axes[1]), v.dtype)
-            for v in ops
-            if v.op == "reduce" and v.axes[1] == ONE
-        ],
-        default=0,
-    )
-    if widest:
-        # One result per repeat of a row, and room for a whole repeat to read behind them.
-        plan.partial_bytes = -(-(widest // 64 + REPEAT_BYTES) // REPEAT_BYTES) * REPEAT_BYTES
+    reduced = [v for v in ops if v.op == "reduce" and v.axes[1] == ONE]
+    plan.partial_bytes = max([_partial_bytes(plan.program, v) for v in reduced], default=0)
     packed = [v for v in ops if v.op == "pack"]
     plan.steps_bytes = max([value_bytes(plan.program, (ONE, v.axes[1]), i32) for v in packed], default=0)
     plan.blocks_bytes = max([blocks_bytes(plan.program, v) for v in ops if needs_blocks(v)], default=0)
+
+
+def _partial_bytes(program: Program, v: Value) -> int:
+    """One result per repeat of every row that is reduced at once, and room for a whole repeat to read behind them."""
+    axes = v.args[0].axes
+    results = value_bytes(program, (ONE, axes[1]), v.dtype) // REPEAT_BYTES
+    pitch = -(-results * v.dtype.bits // 8 // BLOCK_BYTES) * BLOCK_BYTES
+    rows = 1 if axes[0] == ONE else min(248, program.indices[axes[0]].size)
+    return -(-(rows * pitch + REPEAT_BYTES) // REPEAT_BYTES) * REPEAT_BYTES
 
 
 def needs_blocks(v: Value) -> bool:

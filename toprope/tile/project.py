@@ -38,7 +38,9 @@ def index_bounds(kernel: TileKernel) -> dict[str, str]:
     found: dict[str, str] = {}
     for plan in kernel.lowered().plans:
         for region in plan.program.regions():
-            for array, where in [(v.array, v.where) for v in region.loads] + [(s.array, s.where) for s in region.stores]:
+            for array, where in [(v.array, v.where) for v in region.loads] + [
+                (s.array, s.where) for s in region.stores
+            ]:
                 dims = plan.program.params[array].dims
                 found |= {i.array: d.name for i, d in zip(where, dims, strict=True) if isinstance(i, ByIndex)}
     return found
