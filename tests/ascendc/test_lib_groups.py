@@ -160,7 +160,7 @@ def test_transpose_with_a_tiling_structure(compiled: KernelFile, t: Any, rows: i
     np.testing.assert_array_equal(y, ORACLES["ConfusionTranspose"](x))
 
 
-def test_fractal_transposes_are_an_error_that_says_so(compiled: KernelFile) -> None:
+def test_fractal_transposes_without_a_shape_are_an_error_that_says_so(compiled: KernelFile) -> None:
     x, y = random(np.float32, 16, 16), np.zeros((16, 16), np.float32)
     run = call(compiled, "transpose_float", x, np.zeros(1024, np.uint8), y, 16, 16, 1, 1)
     assert [f.code for f in run.findings if f.severity == "error"].count("transpose-type") == 1

@@ -203,38 +203,6 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
                     "Transpose: transposeType %d is not available for elements of %zu bytes", static_cast<int>(p.transposeType), sizeof(T));
 }
 
-// The forms with a tiling structure: param1 rows and param2 columns, as public kernels set them. Of its scenarios the transposed matrix
-// is done; the fractal ones are an error that says so.
-template <typename T, typename Tiling>
-void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
-               TransposeType transposeType, Tiling& tiling, toprope::Site site = toprope::Site::here()) {
-    static_assert(toprope::is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float>,
-                  "Transpose: this chip has no Transpose for this element type (see `toprope api Transpose`)");
-    if (transposeType != TransposeType::TRANSPOSE_ND2ND_ONLY || tiling.param1 % 16 != 0 || tiling.param2 % 16 != 0)
-        return toprope::report(
-            "transpose-type", site, &toprope::kOpTransposeAxes,
-            "Transpose: transposeType %d of %u x %u; with a tiling structure, TRANSPOSE_ND2ND_ONLY of multiples of 16 is "
-            "available",
-            static_cast<int>(transposeType), tiling.param1, tiling.param2);
-    toprope::transpose_planes(dst, src, sharedTmpBuffer, 0, 1, tiling.param1, tiling.param2, site);
-}
-//: ConfusionTranspose | older name of Transpose with a tiling structure | int16_t uint16_t half int32_t uint32_t float | A2 A3 310P | Transpose
-template <typename T, typename Tiling>
-void ConfusionTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
-                        TransposeType transposeType, Tiling& tiling, toprope::Site site = toprope::Site::here()) {
-    Transpose(dst, src, sharedTmpBuffer, transposeType, tiling, site);
-}
-template <typename T, typename Tiling>
-void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, TransposeType transposeType, Tiling& tiling,
-               toprope::Site site = toprope::Site::here()) {
-    Transpose(dst, src, src.template ReinterpretCast<uint8_t>(), transposeType, tiling, site);
-}
-template <typename T, typename Tiling>
-void ConfusionTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, TransposeType transposeType, Tiling& tiling,
-                        toprope::Site site = toprope::Site::here()) {
-    Transpose(dst, src, transposeType, tiling, site);
-}
-
 //: TransDataTo5HD | transposes sixteen 32-byte rows given by their addresses | int8_t uint8_t int16_t uint16_t half int32_t uint32_t float | A2 A3 310P | TransDataTo5HD
 template <typename T>
 void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t srcList[NCHW_CONV_ADDR_LIST_SIZE],

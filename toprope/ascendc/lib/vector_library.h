@@ -13,4 +13,5 @@
 #include "softmax.h"
 #include "sort.h"
 #include "reduce_pattern.h"
+#include "transpose.h"
 #endif

@@ -224,4 +224,3 @@ void GetGroupNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint3
 }
 
 }  // namespace AscendC
-#undef TOPROPE_SET
