@@ -204,6 +204,54 @@ def test_operands_rounded_to_hf32_are_named() -> None:
     assert "SetHF32Mode(false)" in explained(d)[1]
 
 
+COUPLED = """
+template <typename T> GlobalTensor<T> gm(GM_ADDR at) { GlobalTensor<T> g; g.SetGlobalBuffer((__gm__ T*)at); return g; }
+// y = relu(a x b) * 3, a [16, 512] and b [512, 16] in fractals already; the sum and the result in type T of L0C.
+template <typename T> __aicore__ inline void product(GM_ADDR a, GM_ADDR b, GM_ADDR y) {
+    LocalTensor<half> a1(TPosition::A1, 0, 8192), b1(TPosition::B1, 32768, 8192), a2(TPosition::A2, 0, 8192), b2(TPosition::B2, 0, 8192);
+    LocalTensor<T> c(TPosition::CO1, 0, 256); LocalTensor<half> h(TPosition::CO2, 0, 256); LocalTensor<float> f(TPosition::VECCALC, 4096, 256);
+    DataCopy(a1, gm<half>(a), 8192); DataCopy(b1, gm<half>(b), 8192); PipeBarrier<PIPE_ALL>();
+    LoadData2DParams p; p.repeatTimes = 32; p.srcStride = 1; LoadData(a2, a1, p); LoadData(b2, b1, p); PipeBarrier<PIPE_ALL>();
+    for (int i = 0; i < 32; i++) {
+        MmadParams m; m.m = 16; m.n = 16; m.k = 16; m.cmatrixInitVal = i == 0;
+        Mmad(c, a2[i * 256], b2[i * 256], m);  // BORN half_sum
+        PipeBarrier<PIPE_ALL>();
+    }
+    DataCopyEnhancedParams e; e.blockMode = BlockMode::BLOCK_MODE_MATRIX; e.isRelu = true;
+    DataCopy(h, c, DataCopyParams(1, 1, 0, 0), e);  // BORN narrowed
+    PipeBarrier<PIPE_ALL>();
+    Cast(f, h, RoundMode::CAST_NONE, 256); PipeBarrier<PIPE_ALL>();
+    Muls(f, f, 3.0f, 256); PipeBarrier<PIPE_ALL>();
+    DataCopy(gm<float>(y), f, 256);
+}
+extern "C" __global__ __aicore__ void half_sum(GM_ADDR a, GM_ADDR b, GM_ADDR y) { product<half>(a, b, y); }
+extern "C" __global__ __aicore__ void narrowed(GM_ADDR a, GM_ADDR b, GM_ADDR y) { product<float>(a, b, y); }
+"""
+
+
+@pytest.mark.parametrize(("name", "cause"), [("half_sum", "accumulation"), ("narrowed", "early-cast")])
+def test_the_coupled_core_sums_in_half_and_narrows_on_the_way_to_ub(name: str, cause: str) -> None:
+    file = kernels(COUPLED, "bisect_coupled")
+    a, b, y = (
+        RNG.uniform(0, 1, 8192).astype(np.float16),
+        RNG.uniform(-0.2, 1, 8192).astype(np.float16),
+        np.zeros((16, 16), np.float32),
+    )
+    before = {"a": a.copy(), "b": b.copy(), "y": y.copy()}
+    run = file[name][1](a, b, y, soc="ascend310p3", capture_limit_bytes=1 << 26)
+    assert not [str(f) for f in run.findings if f.severity == "error"]
+    replayed = replay(run.trace, run.soc, before)
+    d = diagnose(replayed, {"a": a, "b": b, "y": y})
+    left = (
+        wide(a).reshape(32, 16, 16).transpose(1, 0, 2).reshape(16, 512)
+    )  # fractals of A side by side, those of B turned
+    right = wide(b).reshape(32, 16, 16).transpose(0, 2, 1).reshape(512, 16)
+    assert np.allclose(replayed.exact("y", y), 3 * np.maximum(left @ right, 0), rtol=1e-13)
+    assert not replayed.unknown and d.cause == cause and d.born is not None
+    source = file.path.read_text().splitlines()[replayed.trace.sites[d.born.step.site].line - 1]
+    assert source.endswith(f"// BORN {name}")
+
+
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "examples/07_matmul/matmul_custom.cpp": ["m=128", "n=256", "k=128"],

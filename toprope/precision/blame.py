@@ -495,7 +495,7 @@ def _rounding_cause(d: Diagnosis, k: int, worst: Output) -> str:
         d.times >= 4 or (step.op in SUMS and (narrow or own_ulps > 1)) or (step.op == "Mmad" and narrow)
     ):
         return "accumulation"
-    if step.op in ("Cast", "Fixpipe") and narrow and later:
+    if step.op in ("Cast", "Fixpipe", "DataCopy") and narrow and later:
         return "early-cast"
     if (d.grown is not None and d.growth > AMPLIFIED) or (d.grown is not None and d.grown.step.op == "Exp"):
         name = d.grown.step.op

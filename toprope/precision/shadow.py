@@ -163,7 +163,9 @@ class _Walk:
                 return self.carry(step, *ordered)
             return self.move(step, [ordered[0]], target)
         if atomic and source is not None and target is not None:
-            return self.atomic(step, source, target, data)
+            return self.atomic(step, *(ordered or (source, target)), writes, data)
+        if source is not None and target is not None and source.space == "l0c" and "float" in step.element:
+            return self.coupled_way_out(step, source, target, writes, data)
         plain = source is not None and target is not None and len(source.offsets) == len(target.offsets)
         if source is None or target is None or not plain:
             self.put(step.core, writes, data)
@@ -188,14 +190,31 @@ class _Walk:
         step.output, step.inputs = target, [(source, step.element)]
         self.result.steps.append(step)
 
-    def atomic(self, step: Step, source: Place, target: Place, data: Bytes) -> None:
+    def coupled_way_out(self, step: Step, source: Place, target: Place, writes: list[Place], data: Bytes) -> None:
+        """L0C to UB: as it is or as half; with relu or without, which the values tell."""
+        source = _widened(source, step.element)
+        stored, _ = before = self.memory.read(step.core, source, step.element)
+        self.put(step.core, writes, data)
+        if len(source.offsets) * source.size != len(target.offsets) * target.size:
+            step.inputs, step.element = [(source, step.element)], "float16"
+        else:
+            step.inputs = [(source, step.element)]
+        step.output = _widened(target, step.element)
+        if len(step.output.offsets) != len(stored):
+            self.result.unknown[step.op] += 1
+            return self.opaque(step, target)
+        written = self.memory.read(step.core, step.output, step.element)[0]
+        step.function = min((_same, LANES["Relu"]), key=lambda f: _distance(f(stored), written))
+        self.finish(step, [before])
+
+    def atomic(self, step: Step, source: Place, target: Place, writes: list[Place], data: Bytes) -> None:
         source, target = _widened(source, step.element), _widened(target, step.element)
         step.output, step.inputs = target, [(target, step.element), (source, step.element)]
         old, new = (self.memory.read(step.core, p, step.element) for p in (target, source))
         if len(old[0]) != len(new[0]):
             self.result.unknown[f"{step.op} (atomic)"] += 1
-            return self.put(step.core, [target], data)
-        self.put(step.core, [target], data)
+            return self.put(step.core, writes, data)
+        self.put(step.core, writes, data)
         stored = self.memory.read(step.core, target, step.element)[0]
         # The trace does not say which operation the atomic unit was set to; the values do.
         step.function = min((np.add, np.maximum, np.minimum), key=lambda f: _distance(f(old[0], new[0]), stored))
@@ -423,6 +442,10 @@ def _widened(place: Place, element: str) -> Place:
         if place.size < size
         else place
     )
+
+
+def _same(x: Wide) -> Wide:
+    return x
 
 
 def _distance(a: Wide, b: Wide) -> float:
