@@ -2,47 +2,11 @@
 // toprope/timing/native.py mirrors the structures; trace field meanings are those of ascendc/core/trace.h.
 #pragma once
 
-#include <cstdint>
+#include "../trace_columns.h"
 
 namespace timing {
 
-struct Instr {
-    uint16_t op;
-    uint8_t pipe, accesses;
-    uint32_t site, work, arg;
-};
-struct Access {
-    uint64_t low, high;
-    uint64_t address() const { return low & 0xffffffffffull; }
-    uint64_t row_bytes() const { return low >> 40; }
-    uint64_t rows() const { return high & 0xffff; }
-    unsigned space() const { return (high >> 16) & 15; }
-    unsigned mode() const { return (high >> 20) & 3; }
-    bool more() const { return (high >> 22) & 1; }
-    int64_t stride() const { return static_cast<int64_t>(high) >> 24; }
-};
-static_assert(sizeof(Instr) == 16 && sizeof(Access) == 16);
-
-enum Space : unsigned { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
-enum Pipe : unsigned { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll, kPipes };
-enum Kind : unsigned {
-    kCompute,
-    kCopy,
-    kScalar,
-    kSetFlag,
-    kWaitFlag,
-    kBarrier,
-    kAlloc,
-    kFree,
-    kEnque,
-    kDeque,
-    kCrossSet,
-    kCrossWait,
-    kCache,
-    kMark,
-    kState
-};
-inline constexpr unsigned kRead = 1, kWrite = 2;
+using namespace toprope_trace;
 
 // One operation of the trace, priced: all numbers are cycles or bytes per cycle of the core clock.
 struct OpCost {
