@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toprope.testing.errors import CaseError
-from toprope.testing.readers import examples, scripts
+from toprope.testing.readers import examples, scripts, ttk
 from toprope.testing.readers.cpp_commands import commands
 from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef
 from toprope.testing.readers.testspec import load
@@ -148,3 +148,14 @@ def test_a_verifier_that_counts_no_failure_says_yes(tmp_path):
         else:
             with pytest.raises(CaseError, match="the verifier says"):
                 scripts.self_check(pair, tmp_path / "bad")
+
+
+def test_a_table_of_bits_is_read_as_bytes(tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text(
+        "testcase_name,op_name,input_shapes,input_dtypes\nbits,relu,\"((2, 16), (2, 16))\",\"('float16', 'uint1')\"\n"
+    )
+    cases, complaints = ttk.read(table)
+    values, bits = cases[0].arrays()
+    assert not complaints and values.shape == (2, 16)
+    assert bits.shape == (2, 2) and bits.dtype == np.uint8

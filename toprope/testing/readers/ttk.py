@@ -173,6 +173,13 @@ def _api_case(name: str, cells: Mapping[str, Any], where: str) -> Case:
     )
 
 
+def _tensor(name: str, dtype: str, shape: tuple[int, ...], fill: Fill) -> Argument:
+    """An input; one of bits (uint1) is held as bytes, eight neighbours of the last axis in one."""
+    if dtype == "uint1" and shape and shape[-1] % 8 == 0:
+        return Argument(name, "uint8", (*shape[:-1], shape[-1] // 8), Fill("bits"))
+    return Argument(name, dtype, shape, fill)
+
+
 def _arguments(shapes: Any, dtypes: Any, ranges: Any, where: str) -> tuple[AnyArgument, ...]:
     shapes = _tuple(shapes)
     if shapes and all(isinstance(s, int) for s in shapes):
@@ -190,7 +197,7 @@ def _arguments(shapes: Any, dtypes: Any, ranges: Any, where: str) -> tuple[AnyAr
                 ArgumentList(
                     name,
                     tuple(
-                        Argument(f"{name}_{i}", str(d), tuple(s), _fill(r))
+                        _tensor(f"{name}_{i}", str(d), tuple(s), _fill(r))
                         for i, (s, d, r) in enumerate(zip(shape, items, parts, strict=False))
                         if s is not None
                     ),
@@ -202,7 +209,7 @@ def _arguments(shapes: Any, dtypes: Any, ranges: Any, where: str) -> tuple[AnyAr
             if not all(isinstance(size, int) for size in shape):
                 raise FormatError(f"input {position}: shape {shape} has a size that is no number", where=where)
             result.append(
-                Argument(name, str(dtype[0] if isinstance(dtype, tuple | list) else dtype), tuple(shape), _fill(span))
+                _tensor(name, str(dtype[0] if isinstance(dtype, tuple | list) else dtype), tuple(shape), _fill(span))
             )
     return tuple(result)
 
