@@ -489,6 +489,13 @@ def test_msopst_combinations_fuzz_and_golden(tmp_path):
     assert np.allclose(suite.reference(suite.cases[1], (x1, x2))[0], x1 + 3 * x2)
 
 
+def test_a_prototype_of_an_operator_is_no_case_file(tmp_path):
+    described = [{"name": "x", "param_type": "required", "format": ["ND"], "type": ["float16"]}]
+    prototype = [{"op": "Add", "language": "cpp", "input_desc": described, "output_desc": described}]
+    assert not msopst.is_case_file(write(tmp_path / "add.json", json.dumps(prototype)))
+    assert msopst.is_case_file(msopst_file(tmp_path))
+
+
 def test_msopst_round_trip_and_report(tmp_path):
     suite = msopst.read(msopst_file(tmp_path))
     msopst.write(tmp_path / "again.json", suite.cases)

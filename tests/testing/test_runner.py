@@ -273,6 +273,12 @@ def test_verb_selects_by_class_and_refuses_nonsense(project):
     assert "known: mixed" in toprope_test(project, "add.toml", "--standard", "strict").stderr
 
 
+def test_a_folder_without_cases_says_what_was_looked_for(project):
+    (project / "add.toml").unlink()
+    done = toprope_test(project, ".")
+    assert done.returncode == 2 and "no cases: nothing here is a case file" in done.stdout
+
+
 def test_time_budget_skips_and_resume_finishes(project):
     begun = toprope_test(project, "add.toml", "--run", "ops.py:slow", "--time-budget", "1.5", "--json", "r.json")
     done = counts(project)["passed"]

@@ -127,6 +127,10 @@ def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Dr
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and (options.failed or options.resume):
         print("nothing left to run")
         code = 0
+    elif code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print(
+            "no cases: nothing here is a case file, or -k matches none; `toprope test --help` says what a path may hold"
+        )
     codes = {pytest.ExitCode.INTERRUPTED: 130, pytest.ExitCode.NO_TESTS_COLLECTED: 2, pytest.ExitCode.USAGE_ERROR: 2}
     return keeper.results, keeper.drops, codes.get(pytest.ExitCode(code), 1 if code else 0)
 

@@ -25,12 +25,19 @@ _UNSET_TYPES = ("UNDEFINED", "RESERVED")
 
 
 def is_case_file(path: Path) -> bool:
-    """Whether a JSON file looks like msopst's: a list of objects with case_name and input_desc."""
+    """Whether a JSON file looks like msopst's: a list of cases with shapes. Operator prototypes look alike, but have none."""
     try:
         data = json.loads(path.read_text(errors="replace"))
     except ValueError:
         return False
-    return isinstance(data, list) and bool(data) and all(isinstance(d, dict) and "input_desc" in d for d in data)
+    return isinstance(data, list) and bool(data) and all(isinstance(d, dict) and _is_case(d) for d in data)
+
+
+def _is_case(entry: Mapping[str, Any]) -> bool:
+    described = entry.get("input_desc")
+    if not isinstance(described, list):
+        return False
+    return "case_name" in entry or any(isinstance(d, dict) and "shape" in d for d in described)
 
 
 def read(path: Path) -> Suite:
