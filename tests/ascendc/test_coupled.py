@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 from toprope.kernel import Run
 
 CHIP = "ascend310p3"
 
-KERNELS = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
+KERNELS = (
+    GM
+    + r"""
 extern "C" __global__ __aicore__ void through_l1(GM_ADDR x, GM_ADDR out) {
     LocalTensor<half> ub(TPosition::VECCALC, 0, 256), l1(TPosition::A1, 0, 256), back(TPosition::VECCALC, 1024, 256);
     DataCopy(ub, gm<half>(x), 256);
@@ -71,6 +68,7 @@ extern "C" __global__ __aicore__ void marks(GM_ADDR out, GM_ADDR sync) {
     gm<int32_t>(out).SetValue(GetBlockIdx() * 16 + 1, sum);
 }
 """
+)
 
 
 def module() -> Any:

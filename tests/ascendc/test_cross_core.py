@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 from toprope.kernel import Run
 
-COMMON = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
-"""
-
 VECTOR = (
-    COMMON
+    GM
     + r"""
 // Every core writes its number, waits for all, and sums what all have written.
 template <typename Wait> void exchange(GM_ADDR work, GM_ADDR out, Wait wait) {
@@ -105,7 +97,7 @@ extern "C" __global__ __aicore__ void polls(GM_ADDR out) {
 )
 
 MIXED = (
-    COMMON
+    GM
     + r"""
 #define SLOT(core) ((core) * 16)
 extern "C" __global__ __aicore__ void modes(GM_ADDR out) {

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.ascendc.harness import kernels
-from tests.ascendc.test_cube_rest import left, right
+from tests.ascendc.harness import kernels, left, right
 
 ORACLES: dict[str, Callable[..., object]] = {}
 

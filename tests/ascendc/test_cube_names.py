@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
-from tests.ascendc.test_cube_rest import left, right
+from tests.ascendc.harness import kernels, left, right
 from toprope.errors import CompileFailed
 
 ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(["NotifyEvent", "WaitEvent", "GroupBarrier"], np.copy)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import kernels, left, right, sparse_right
 
 ORACLES: dict[str, Callable[..., object]] = dict.fromkeys(
     [
@@ -45,6 +45,20 @@ template <typename T> __aicore__ inline void Fractals(LocalTensor<T> to, LocalTe
     p.srcStride = 1;
     LoadData(to, from, p);
 }
+template <typename C> __aicore__ inline void Store(GM_ADDR to, LocalTensor<C> c1, int32_t m, int32_t n) {
+    PASS(M_FIX);
+    GlobalTensor<C> gm;
+    gm.SetGlobalBuffer((__gm__ C*)to);
+    Fixpipe<C, C, CFG_ROW_MAJOR>(gm, c1, FixpipeParamsV220(n, m, (m + 15) / 16 * 16, n, false));
+}
+template <typename A, typename C>
+__aicore__ inline void Product(LocalTensor<A> a2, LocalTensor<A> b2, LocalTensor<C> c1, GM_ADDR c, int32_t m, int32_t k, int32_t n) {
+    PASS(MTE1_M);
+    MmadParams p;
+    p.m = m; p.n = n; p.k = k;
+    Mmad(c1, a2, b2, p);
+    Store(c, c1, m, n);
+}
 template <typename A, typename C> __aicore__ inline void Multiply(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t m, int32_t k, int32_t n, int32_t k0) {
     const int32_t mf = m == 1 ? 1 : (m + 15) / 16, kf = (k + k0 - 1) / k0, nf = (n + 15) / 16;
     auto a1 = Image<A>(TPosition::A1, 0, a, m == 1 ? (kf * 32 + 511) / 512 * 512 : mf * kf * 512);
@@ -54,14 +68,7 @@ template <typename A, typename C> __aicore__ inline void Multiply(GM_ADDR a, GM_
     LocalTensor<C> c1(TPosition::CO1, 0, 0);
     Fractals(a2, a1, m == 1 ? (kf + 15) / 16 : mf * kf);
     Fractals(b2, b1, kf * nf);
-    PASS(MTE1_M);
-    MmadParams p;
-    p.m = m; p.n = n; p.k = k;
-    Mmad(c1, a2, b2, p);
-    PASS(M_FIX);
-    GlobalTensor<C> gm;
-    gm.SetGlobalBuffer((__gm__ C*)c);
-    Fixpipe<C, C, CFG_ROW_MAJOR>(gm, c1, FixpipeParamsV220(n, m, m == 1 ? 16 : mf * 16, n, false));
+    Product(a2, b2, c1, c, m, k, n);
 }
 extern "C" __global__ __aicore__ void multiply_half(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t m, int32_t k, int32_t n) { Multiply<half, float>(a, b, c, m, k, n, 16); }
 extern "C" __global__ __aicore__ void multiply_int8(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t m, int32_t k, int32_t n) { Multiply<int8_t, int32_t>(a, b, c, m, k, n, 32); }
@@ -75,14 +82,7 @@ extern "C" __global__ __aicore__ void multiply_int4(GM_ADDR a, GM_ADDR b, GM_ADD
     LocalTensor<int32_t> c1(TPosition::CO1, 0, 0);
     Fractals(a2, a1, mf * kf);
     Fractals(b2, b1, kf * nf);
-    PASS(MTE1_M);
-    MmadParams p;
-    p.m = m; p.n = n; p.k = k;
-    Mmad(c1, a2, b2, p);
-    PASS(M_FIX);
-    GlobalTensor<int32_t> gm;
-    gm.SetGlobalBuffer((__gm__ int32_t*)c);
-    Fixpipe<int32_t, int32_t, CFG_ROW_MAJOR>(gm, c1, FixpipeParamsV220(n, m, mf * 16, n, false));
+    Product(a2, b2, c1, c, m, k, n);
 }
 extern "C" __global__ __aicore__ void multiply_hf32(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t m, int32_t k, int32_t n, int32_t to_zero) {
     SetHF32Mode(HF32Mode::ENABLE);
@@ -106,11 +106,8 @@ extern "C" __global__ __aicore__ void two_steps(GM_ADDR a, GM_ADDR b, GM_ADDR c,
     if (barrier) PipeBarrier<PIPE_M>();
     p.cmatrixInitVal = false;
     Mmad(c1, a2[256], b2[256], p);
-    PASS(M_FIX);
-    GlobalTensor<float> gm;
-    gm.SetGlobalBuffer((__gm__ float*)c);
     SetAtomicAdd<float>();
-    Fixpipe<float, float, CFG_ROW_MAJOR>(gm, c1, FixpipeParamsV220(16, 16, 16, 16, false));
+    Store(c, c1, 16, 16);
     SetAtomicNone();
 }
 extern "C" __global__ __aicore__ void sparse(GM_ADDR a, GM_ADDR b, GM_ADDR index, GM_ADDR c, int32_t m, int32_t k, int32_t n) {
@@ -129,10 +126,7 @@ extern "C" __global__ __aicore__ void sparse(GM_ADDR a, GM_ADDR b, GM_ADDR index
     MmadParams mm;
     mm.m = m; mm.n = n; mm.k = k;
     MmadWithSparse(c1, a2, b2, mm);
-    PASS(M_FIX);
-    GlobalTensor<int32_t> gm;
-    gm.SetGlobalBuffer((__gm__ int32_t*)c);
-    Fixpipe<int32_t, int32_t, CFG_ROW_MAJOR>(gm, c1, FixpipeParamsV220(n, m, mf * 16, n, false));
+    Store(c, c1, m, n);
 }
 // im2col of a feature map times weights that lie as nZ: a convolution.
 extern "C" __global__ __aicore__ void conv(GM_ADDR x, GM_ADDR w, GM_ADDR y, int32_t c, int32_t h, int32_t wd, int32_t kh, int32_t kw, int32_t stride, int32_t pad, int32_t dilation,
@@ -151,32 +145,9 @@ extern "C" __global__ __aicore__ void conv(GM_ADDR x, GM_ADDR w, GM_ADDR y, int3
     LoadData(a2, a1, p);
     SetLoadDataRepeat(LoadDataRepeatParam());
     Fractals(b2, b1, kf * nf);
-    PASS(MTE1_M);
-    MmadParams mm;
-    mm.m = m; mm.n = n; mm.k = k;
-    Mmad(out, a2, b2, mm);
-    PASS(M_FIX);
-    GlobalTensor<float> gm;
-    gm.SetGlobalBuffer((__gm__ float*)y);
-    Fixpipe<float, float, CFG_ROW_MAJOR>(gm, out, FixpipeParamsV220(n, m, mf * 16, n, false));
+    Product(a2, b2, out, y, m, k, n);
 }
 """
-
-
-def left(a: npt.NDArray[Any], k0: int) -> npt.NDArray[Any]:
-    """A as zZ: fractals of 16 x k0 row by row."""
-    m, k = -(-a.shape[0] // 16) * 16, -(-a.shape[1] // k0) * k0
-    wide = np.zeros((m, k), a.dtype)
-    wide[: a.shape[0], : a.shape[1]] = a
-    return np.ascontiguousarray(wide.reshape(m // 16, 16, k // k0, k0).transpose(0, 2, 1, 3)).ravel()
-
-
-def right(b: npt.NDArray[Any], k0: int) -> npt.NDArray[Any]:
-    """B as nZ: fractals of k0 x 16 row by row, columns inside."""
-    k, n = -(-b.shape[0] // k0) * k0, -(-b.shape[1] // 16) * 16
-    wide = np.zeros((k, n), b.dtype)
-    wide[: b.shape[0], : b.shape[1]] = b
-    return np.ascontiguousarray(wide.reshape(k // k0, k0, n // 16, 16).transpose(0, 2, 3, 1)).ravel()
 
 
 def nibbles(x: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
@@ -202,7 +173,8 @@ def test_products_of_every_width(cube: Any, kind: str, m: int, k: int, n: int) -
         pytest.skip("one row of int4 comes through the same code as int8")
     rng = np.random.default_rng(m + k + n)
     if kind == "half":
-        a, b = (rng.standard_normal(s).astype(np.float16) for s in ((m, k), (k, n)))
+        a: npt.NDArray[Any] = rng.standard_normal((m, k)).astype(np.float16)
+        b: npt.NDArray[Any] = rng.standard_normal((k, n)).astype(np.float16)
         c: npt.NDArray[Any] = np.zeros((m, n), np.float32)
         k0 = 16
     else:
@@ -255,16 +227,7 @@ def test_small_sums_need_a_barrier_and_add_up_in_gm(cube: Any, barrier: int) -> 
 def test_sparse_right_matrix(cube: Any, m: int, k: int, n: int) -> None:
     rng = np.random.default_rng(k)
     a = rng.integers(-128, 128, (m, k)).astype(np.int8)
-    full, dense, index = np.zeros((k, n), np.int8), np.zeros((k // 2, n), np.int8), np.zeros((k // 2, n), np.uint8)
-    for g in range(k // 4):
-        for j in range(n):
-            first, second = sorted(rng.choice(4, 2, replace=False))
-            values = rng.integers(1, 128, 2)
-            full[4 * g + first, j], full[4 * g + second, j] = values
-            dense[2 * g : 2 * g + 2, j] = values
-            index[2 * g : 2 * g + 2, j] = first, second - 1
-    packed = right(index, 32).reshape(-1, 4)
-    bits = (packed << np.array([0, 2, 4, 6], np.uint8)).sum(1).astype(np.uint8)
+    full, dense, bits = sparse_right(rng, k, n)
     c = np.zeros((m, n), np.int32)
     no_errors(cube.sparse[1](left(a, 32), right(dense, 32), bits, c, m, k, n))
     assert np.array_equal(c, a.astype(np.int64) @ full.astype(np.int64))

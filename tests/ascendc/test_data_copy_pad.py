@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 from toprope.kernel import Run
 
@@ -25,12 +25,9 @@ extern "C" __global__ __aicore__ void {name}(GM_ADDR x, GM_ADDR background, GM_A
 }}
 """
 
-KERNELS = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
+KERNELS = (
+    GM
+    + r"""
 template <typename T, typename Body> void with_ub(GM_ADDR background, GM_ADDR out, Body body) {
     TPipe pipe;
     TBuf<TPosition::VECCALC> buffer;
@@ -63,6 +60,7 @@ extern "C" __global__ __aicore__ void out_old(GM_ADDR x, GM_ADDR out, int32_t co
     with_ub<int8_t>(x, nullptr, [&](LocalTensor<int8_t>& ub) { DataCopyPad(gm<int8_t>(out), ub, DataCopyParams(count, len, src, dst)); });
 }
 """
+)
 
 
 def module() -> Any:

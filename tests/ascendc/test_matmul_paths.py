@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.ascendc.cube_tiling import cube_tiling
-from tests.ascendc.test_cube_rest import right
+from tests.ascendc.harness import sparse_right
 from tests.ascendc.test_matmul_mixed import HEAD, build
 from tests.ascendc.test_matmul_object import clean, close
 from toprope.errors import CompileFailed
@@ -257,16 +257,7 @@ ENTRY(sparse) {
 def test_sparse_right_matrix(m: int, k: int, n: int) -> None:
     rng = np.random.default_rng(k)
     a, bias = rng.integers(-128, 128, (m, k)).astype(np.int8), rng.integers(-999, 999, n).astype(np.int32)
-    full, dense, index = np.zeros((k, n), np.int8), np.zeros((k // 2, n), np.int8), np.zeros((k // 2, n), np.uint8)
-    for g in range(k // 4):
-        for j in range(n):
-            first, second = sorted(rng.choice(4, 2, replace=False))
-            values = rng.integers(1, 128, 2)
-            full[4 * g + first, j], full[4 * g + second, j] = values
-            dense[2 * g : 2 * g + 2, j] = values
-            index[2 * g : 2 * g + 2, j] = first, second - 1
-    packed = right(index, 32).reshape(-1, 4)
-    bits = (packed << np.array([0, 2, 4, 6], np.uint8)).sum(1).astype(np.uint8)
+    full, dense, bits = sparse_right(rng, k, n)
     c = np.zeros((m, n), np.int32)
     tiling = cube_tiling(
         m, n, k, baseK=64, stepKa=2, stepKb=2, stepN=2, depthA1=4, depthB1=8, isBias=1, shareMode=bits.size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 
 # name: (body that breaks the rule, its finding, body that keeps the rule)
 RULES = {
@@ -60,12 +60,9 @@ extern "C" __global__ __aicore__ void too_deep(GM_ADDR x) {
 }
 """
 
-FLOWS = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
+FLOWS = (
+    GM
+    + r"""
 // Straight through: what was loaded is stored from the same buffer, two tiles in flight.
 extern "C" __global__ __aicore__ void bind(GM_ADDR x, GM_ADDR out, int32_t tiles) {
     TPipe pipe;
@@ -193,6 +190,7 @@ extern "C" __global__ __aicore__ void allocator(GM_ADDR out) {
     o.SetValue(0, a.address()); o.SetValue(1, b.address()); o.SetValue(2, ub.GetCurAddr()); o.SetValue(3, a.GetSize());
 }
 """
+)
 
 
 def broken() -> Any:

@@ -9,17 +9,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 
 MODES = {"ROUND": lambda v: np.trunc(v + np.copysign(0.5, v)), "CEIL": np.ceil, "FLOOR": np.floor, "RINT": np.rint}
 
-KERNELS = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
+KERNELS = (
+    GM
+    + r"""
 extern "C" __global__ __aicore__ void bits(GM_ADDR x, GM_ADDR out, int32_t n) {
     auto v = gm<uint64_t>(x);
     auto o = gm<int64_t>(out);
@@ -70,6 +67,7 @@ extern "C" __global__ __aicore__ void control(GM_ADDR out) {
     Nop<10>();
 }
 """
+)
 
 
 def module() -> Any:

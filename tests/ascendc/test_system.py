@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ascendc.harness import kernels
+from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 
-COMMON = r"""
-template <typename T> GlobalTensor<T> gm(GM_ADDR at) {
-    GlobalTensor<T> g;
-    g.SetGlobalBuffer((__gm__ T*)at);
-    return g;
-}
-"""
-
 MIXED = (
-    COMMON
+    GM
     + r"""
 extern "C" __global__ __aicore__ void where(GM_ADDR out) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
@@ -33,7 +25,7 @@ extern "C" __global__ __aicore__ void where(GM_ADDR out) {
 )
 
 VECTOR = (
-    COMMON
+    GM
     + r"""
 extern "C" __global__ __aicore__ void sizes(GM_ADDR out, GM_ADDR workspace) {
     auto o = gm<int64_t>(out);
