@@ -307,6 +307,7 @@ using std::integral_constant;
 using std::is_arithmetic;
 using std::is_array;
 using std::is_base_of;
+using std::is_base_of_v;
 using std::is_class;
 using std::is_const;
 using std::is_constructible;

@@ -32,6 +32,7 @@ TOPROPE_NOT_YET(Conv2D, "deprecated, and not on A2 and A3; use LoadData with Loa
 TOPROPE_NOT_YET(Gemm, "deprecated, and not on A2 and A3; use LoadData and Mmad, or a Matmul object")
 TOPROPE_NOT_YET(SetAippFunctions, "the image unit (colour conversion, scaling of pixels) is not supported; convert the image on the host")
 TOPROPE_NOT_YET(LoadImageToLocal, "the image unit is not supported; convert the image on the host and load it with DataCopy")
+TOPROPE_NOT_YET(GetUintDivMagicAndShift, "its numbers are for UintDiv of SIMT code, Ascend 950 only; divide with /")
 TOPROPE_NOT_YET(CheckLocalMemoryIA, "not supported; toprope checks every access anyway")
 
 // Functions on tensors. Kernels write their own under such names: "..." loses against every parameter of theirs.

@@ -17,8 +17,15 @@ using std::tuple;
 using std::tuple_cat;
 using std::tuple_element;
 using std::tuple_size;
+using std::tuple_size_v;
 template <size_t value>
 using Int = std::integral_constant<size_t, value>;
+template <typename T>
+struct is_tuple : std::false_type {};
+template <typename... Ts>
+struct is_tuple<tuple<Ts...>> : std::true_type {};
+template <typename T>
+inline constexpr bool is_tuple_v = is_tuple<T>::value;
 }  // namespace Std
 
 //: Shape | a tuple of extents, one a dimension; a dimension may itself be a tuple | integers and Std::Int | A2 A3 | Layout简介
@@ -52,10 +59,6 @@ constexpr Coord<Ts...> MakeCoord(const Ts&... t) {
 namespace toprope {
 
 template <typename T>
-inline constexpr bool kIsTuple = false;
-template <typename... Ts>
-inline constexpr bool kIsTuple<std::tuple<Ts...>> = true;
-template <typename T>
 inline constexpr bool kIsConstant = false;
 template <typename V, V value>
 inline constexpr bool kIsConstant<std::integral_constant<V, value>> = true;
@@ -87,12 +90,13 @@ constexpr auto index_of_tuple(const C& coord, const S& shape, const D& stride);
 
 template <typename C, typename S, typename D>
 constexpr auto index_of(const C& coord, const S& shape, const D& stride) {
-    if constexpr (kIsTuple<C>) {
-        static_assert(kIsTuple<S> && kIsTuple<D>, "Crd2Idx: a tuple as coordinate needs a tuple as shape and as stride");
+    if constexpr (AscendC::Std::is_tuple_v<C>) {
+        static_assert(AscendC::Std::is_tuple_v<S> && AscendC::Std::is_tuple_v<D>,
+                      "Crd2Idx: a tuple as coordinate needs a tuple as shape and as stride");
         static_assert(std::tuple_size_v<C> == std::tuple_size_v<S> && std::tuple_size_v<C> == std::tuple_size_v<D>,
                       "Crd2Idx: coordinate, shape and stride differ in their number of dimensions");
         return index_of_tuple<0>(coord, shape, stride);
-    } else if constexpr (kIsTuple<S>) {
+    } else if constexpr (AscendC::Std::is_tuple_v<S>) {
         static_assert(std::tuple_size_v<S> == std::tuple_size_v<D>, "Crd2Idx: shape and stride differ in their number of dimensions");
         return index_of_number<0>(coord, shape, stride);
     } else
@@ -108,7 +112,7 @@ constexpr auto index_of_tuple(const C& coord, const S& shape, const D& stride) {
 }
 template <typename S>
 constexpr auto extent(const S& shape) {
-    if constexpr (kIsTuple<S>)
+    if constexpr (AscendC::Std::is_tuple_v<S>)
         return std::apply([](const auto&... e) { return (size_t{1} * ... * static_cast<size_t>(extent(e))); }, shape);
     else
         return shape;
@@ -160,7 +164,7 @@ constexpr auto Crd2Idx(const CoordType& coord, const Layout<ShapeType, StrideTyp
 //: MakeLayout | packs a Shape and a Stride into a Layout | - | A2 A3 | MakeLayout
 template <typename ShapeType, typename StrideType>
 constexpr auto MakeLayout(const ShapeType& shape, const StrideType& stride) {
-    static_assert(toprope::kIsTuple<ShapeType> && toprope::kIsTuple<StrideType>, "MakeLayout: takes a Shape and a Stride");
+    static_assert(Std::is_tuple_v<ShapeType> && Std::is_tuple_v<StrideType>, "MakeLayout: takes a Shape and a Stride");
     return Layout<ShapeType, StrideType>(shape, stride);
 }
 //: is_layout | value says whether a type is a Layout | any | A2 A3 | is_layout
