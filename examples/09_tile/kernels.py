@@ -28,7 +28,7 @@ def softmax(x: In["M", "N", f32], y: Out["M", "N", f32], *, R=tile.tune(8), C=ti
             m2 = tile.maximum(m, tile.max(x[r, c], 1))
             s, m = s * tile.exp(m - m2) + tile.sum(tile.exp(x[r, c] - m2), 1), m2
         for c in tile.tiles(N, C, depth=2):
-            y[r, c] = tile.exp(x[r, c] - m) / s
+            y[r, c] = tile.exp(x[r, c] - m) * (1 / s)
 
 
 @tile.kernel

@@ -172,25 +172,50 @@ class ClassText(Copies):
     # ---- loops -------------------------------------------------------------------------------------------------------
 
     def process(self) -> str:
-        """Process: the outermost loop dealt out to the cores, inner loops as they were written."""
-        loop, lines = self.program.loop, ["    __aicore__ inline void Process() {"]
-        for i in loop.indices:
-            lines.append(f"        const uint32_t {clean(i.name)}Tiles = ({i.extent.text} + {i.size - 1}) / {i.size};")
+        """Process: the outermost loop dealt out to the cores, inner loops as they were written; and At, the place of a task."""
+        loop, begin = self.program.loop, ["    __aicore__ inline void Process() {"]
+        counts = [
+            f"        const uint32_t {clean(i.name)}Tiles = ({i.extent.text} + {i.size - 1}) / {i.size};"
+            for i in loop.indices
+        ]
         tasks = " * ".join(f"{clean(i.name)}Tiles" for i in loop.indices)
-        lines.append(f"        const uint32_t tasks = {tasks};")
-        lines += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
-        lines.append(f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{")
-        rest = "task"
-        for n, i in reversed(list(enumerate(loop.indices))):
+        begin += [*counts, f"        const uint32_t tasks = {tasks};"]
+        begin += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
+        if self.ahead():
+            body = [
+                "        if (GetBlockIdx() < tasks) {", "            At(GetBlockIdx());", "            CopyIn1();", "        }",
+                f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{",
+                f"            if (task + {self.stride} < tasks) {{  // the next tile comes in while this one is worked on",
+                f"                At(task + {self.stride});", "                CopyIn1();", "            }", "            At(task);",
+                *self.calls(loop.body, "            ")[1:],
+            ]  # fmt: skip
+        else:
+            body = [
+                f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{",
+                "            At(task);",
+                *self.calls(loop.body, "            "),
+            ]
+        place = "\n".join(["    __aicore__ inline void At(uint32_t task) {", *(counts[1:]), *self.begins(), "    }\n"])
+        return "\n".join([*begin, *body, "        }", "    }\n", place])
+
+    def ahead(self) -> bool:
+        """Whether the next task's tiles can come in early: one region that has two buffers for them."""
+        only = self.program.loop.body[0]
+        return isinstance(only, Region) and len(self.program.loop.body) == 1 and bool(only.loads) and all(
+            ring.depth > 1 for ring in self.plan.inputs
+        )  # fmt: skip
+
+    def begins(self) -> list[str]:
+        """Where a task's tile begins on every axis, and its extents."""
+        lines, rest, indices = [], "task", self.program.loop.indices
+        for n, i in reversed(list(enumerate(indices))):
             here = rest if n == 0 else f"{rest} % {clean(i.name)}Tiles"
-            lines.append(f"            {clean(i.name)}Begin = {here} * {i.size};")
-            lines.append(self.step(i, "            "))
+            lines += [f"        {clean(i.name)}Begin = {here} * {i.size};", self.step(i, "        ")]
             rest = f"{rest} / {clean(i.name)}Tiles"
         for i, leader in self.program.followers:
-            lines.append(f"            {clean(i.name)}Begin = {clean(leader.name)}Begin / {leader.size} * {i.size};")
-            lines.append(self.step(i, "            "))
-        lines += self.calls(loop.body, "            ")
-        return "\n".join([*lines, "        }", "    }\n"])
+            lines.append(f"        {clean(i.name)}Begin = {clean(leader.name)}Begin / {leader.size} * {i.size};")
+            lines.append(self.step(i, "        "))
+        return lines
 
     def step(self, i: Index, indent: str) -> str:
         """Valid elements and padded width of one step."""

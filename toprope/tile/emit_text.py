@@ -44,30 +44,37 @@ __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>
 
 
 def rows_operation(call: str, swapped: bool) -> str:
-    """dst = x op v (or v op x) with one number v per row: Brcb makes a block of each, a source stride of 0 repeats it."""
-    operands = "block, x[at]" if swapped else "x[at], block"
-    strides = "{1, 0, 1, 8, 0, 8}" if swapped else "{1, 1, 0, 8, 8, 0}"
+    """dst = x op v (or v op x) with one number v per row: Brcb makes a block of each, Copy a whole repeat of that."""
+    across, along = (
+        ("wide[r * lanes], x[at]", "{1, 1, 1, 8, 0, 8}")
+        if swapped
+        else ("x[at], wide[r * lanes]", "{1, 1, 1, 8, 8, 0}")
+    )
     stride = "static_cast<uint8_t>(stride)"
-    down = f"{{1, 0, 1, {stride}, 1, {stride}}}" if swapped else f"{{1, 1, 0, {stride}, {stride}, 1}}"
-    column = "blocks, x[at]" if swapped else "x[at], blocks"
+    down, column = (
+        (f"{{1, 1, 1, {stride}, 8, {stride}}}", "wide, x[at]")
+        if swapped
+        else (f"{{1, 1, 1, {stride}, {stride}, 8}}", "x[at], wide")
+    )
     what = f"{call}(v[r], x)" if swapped else f"{call}(x, v[r])"
     return f"""
-// dst = {what} for every row r.
+// dst = {what} for every row r. Reading one block eight times over would keep a bank busy, so it is copied out once.
 template <typename T>
 __aicore__ inline void {call}{"Before" if swapped else ""}Rows(const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<T>& v, const LocalTensor<T>& blocks, uint32_t rows, uint32_t width) {{
-    constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T);
-    Brcb(blocks, v, (rows + 7) / 8, {{1, 8}});
-    const uint32_t full = width / lanes, tail = width % lanes, stride = width / perBlock;
+    constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T), most = 248;
+    const uint32_t rowsUp = (rows + 7) / 8 * 8, full = width / lanes, tail = width % lanes, stride = width / perBlock;
+    LocalTensor<T> wide = blocks[rowsUp * perBlock];
+    Brcb(blocks, v, rowsUp / 8, {{1, 8}});
+    for (uint32_t r = 0; r < rows; r += most) Copy(wide[r * lanes], blocks[r * perBlock], lanes, rows - r < most ? rows - r : most, {{1, 0, 8, 1}});
     if (full + (tail > 0) < rows && rows <= 255 && stride <= 255) {{  // all rows in one instruction, a repeat of the row at a time
         for (uint32_t at = 0; at < width; at += lanes) {call}(dst[at], {column}, width - at < lanes ? width - at : lanes, rows, {down});
         return;
     }}
     for (uint32_t r = 0; r < rows; r++) {{
-        LocalTensor<T> block = blocks[r * perBlock];
         uint32_t at = r * width;
-        if (full > 0) {call}(dst[at], {operands}, lanes, full, {strides});
+        if (full > 0) {call}(dst[at], {across}, lanes, full, {along});
         at += full * lanes;
-        if (tail > 0) {call}(dst[at], {operands}, tail, 1, {strides});
+        if (tail > 0) {call}(dst[at], {across}, tail, 1, {along});
     }}
 }}
 """

@@ -268,9 +268,9 @@ def needs_blocks(v: Value) -> bool:
 
 
 def blocks_bytes(program: Program, v: Value) -> int:
-    """A block of 32 bytes for every row, eight rows at a time."""
+    """A block of 32 bytes for every row, eight rows at a time, and behind them a repeat of 256 bytes for every row."""
     rows = 1 if v.axes[0] == ONE else program.indices[v.axes[0]].size
-    return -(-rows // 8) * 8 * BLOCK_BYTES
+    return -(-rows // 8) * 8 * BLOCK_BYTES + rows * REPEAT_BYTES
 
 
 def loops(program: Program) -> list[Loop]:
