@@ -250,9 +250,9 @@ def test_a_dead_worker_costs_its_requests_and_comes_back(server: RunningServer) 
     pid = engine.pid
     assert pid is not None
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        whole = pool.submit(server.complete, max_tokens=500, n=8)
-        streamed = pool.submit(server.complete, max_tokens=500, n=8, stream=True)
-        server.until(lambda: engine.in_flight == 16, "both requests run")
+        whole = pool.submit(server.complete, max_tokens=500, n=32)
+        streamed = pool.submit(server.complete, max_tokens=500, n=32, stream=True)
+        server.until(lambda: engine.in_flight == 64, "both requests run")
         server.until(lambda: server.get("/stats").json()["running"] > 0, "the engine works on them")
         os.kill(pid, signal.SIGKILL)
         answer = whole.result()

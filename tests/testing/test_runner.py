@@ -49,6 +49,7 @@ max_elements = 4096
 """
 
 OPERATORS = """
+import os
 import time
 import numpy as np
 
@@ -62,7 +63,7 @@ def off_by_one_at_the_end(x, y):
     return result
 
 def slow(x, y):
-    time.sleep(0.1)
+    time.sleep(float(os.environ.get("SLOW_S", "0.1")))
     return x + y
 """
 
@@ -293,7 +294,8 @@ def test_interrupting_loses_no_finished_result(project):
     command = [sys.executable, "-c", "import sys; from toprope.testing.runner import main; sys.exit(main())"]
     process = subprocess.Popen(
         [*command, "add.toml", "--run", "ops.py:slow"],
-        cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT), "SLOW_S": "1"},  # long after the third is seen
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline, seen = time.monotonic() + 60, 0
     while time.monotonic() < deadline and seen < 3:
