@@ -12,7 +12,12 @@ import pytest
 from tests.ascendc.harness import GM, kernels
 from toprope.errors import CompileFailed
 
-MODES = {"ROUND": lambda v: np.trunc(v + np.copysign(0.5, v)), "CEIL": np.ceil, "FLOOR": np.floor, "RINT": np.rint}
+MODES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "ROUND": lambda v: np.trunc(v + np.copysign(0.5, v)),
+    "CEIL": np.ceil,
+    "FLOOR": np.floor,
+    "RINT": np.rint,
+}
 
 KERNELS = (
     GM
@@ -157,7 +162,7 @@ def test_scalar_conversions() -> None:
 def test_limits() -> None:
     out = np.zeros(14, np.float32)
     module().limits[1](out)
-    f, h, b = np.finfo(np.float32), np.finfo(np.float16), ml_dtypes.finfo(ml_dtypes.bfloat16)
+    f, h, b = np.finfo(np.float32), np.finfo(np.float16), ml_dtypes.finfo(ml_dtypes.bfloat16)  # type: ignore[no-untyped-call]
     expected = [
         f.max,
         f.min,
