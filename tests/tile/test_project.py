@@ -9,8 +9,10 @@ import pytest
 
 import toprope
 from tests.tile import arithmetic
-from tests.tile.test_kernels import KERNELS
+from tests.tile.test_kernels import EXAMPLE, KERNELS
 from toprope import tile
+from toprope.project.new import DEFAULT_UNITS, write_project
+from toprope.project.new_tile import tile_project_files
 
 
 def test_project_kernel_gives_the_same_bits(tmp_path: Path) -> None:
@@ -42,6 +44,29 @@ def test_host_file_cuts_the_launch_and_names_shapes_and_types() -> None:
         "GetCoreNumAic()" in product["op_host/matmul.cpp"]
         and "GM_ADDR workspace, GM_ADDR tiling" in product["op_kernel/matmul.cpp"]
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["linear_gelu", "ln_gemm"])
+def test_a_staged_kernel_runs_through_its_own_host_code(tmp_path: Path, name: str) -> None:
+    kernel = getattr(KERNELS, name)
+    write_project(tile_project_files(EXAMPLE, kernel, DEFAULT_UNITS), tmp_path / name)
+    sizes, rng = {"M": 70, "K": 100, "N": 270}, np.random.default_rng(0)
+    inputs, level_a = [], np.zeros((70, 270), np.float16)
+    for p in kernel.params.values():
+        if not p.written:
+            inputs.append(rng.standard_normal([sizes[d.name] for d in p.dims]).astype(p.dtype.numpy))
+    kernel(*inputs, level_a)
+    out = toprope.load_project(tmp_path / name)(*inputs)
+    assert np.array_equal(out, level_a) and not [f for f in out.findings if f.severity == "error"]
+    assert out.call.tiling.workspace_bytes >= (70 * 270 * 4 if name == "linear_gelu" else 70 * 100 * 2)
+
+
+def test_arrays_that_atomics_add_to_start_at_zero() -> None:
+    host = tile.project_files(arithmetic.rows)["op_host/rows.cpp"]
+    line = next(line for line in host.splitlines() if 'Output("s")' in line)
+    assert line.endswith(".InitValue(0);")
+    assert ".InitValue" not in next(line for line in host.splitlines() if 'Output("y")' in line)
 
 
 def test_every_candidate_has_a_time_or_a_reason() -> None:
