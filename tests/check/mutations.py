@@ -177,8 +177,9 @@ def of_example(path: Path) -> list[Verdict]:
 
 
 def everything() -> list[Verdict]:
-    """The mutants of every example and of every page."""
-    examples = [v for path in sorted(EXAMPLES.glob("*/*.cpp")) for v in of_example(path)]
+    """The mutants of every example with a launch file of its own and of every page."""
+    launched = [path for path in sorted(EXAMPLES.glob("*/*.cpp")) if path.with_suffix(".toml").exists()]
+    examples = [v for path in launched for v in of_example(path)]
     return examples + [v for page in sorted(FOLDER.glob("*.md")) for v in of_page(page)]
 
 
