@@ -77,9 +77,9 @@ class Ours:
     def __init__(self, folder: Path, dtype: str, batch: int) -> None:
         import torch
 
+        from toprope.serve.choose_kernels import load_kernels
         from toprope.serve.engine import Engine
         from toprope.serve.engine_config import EngineConfig
-        from toprope.serve.choose_kernels import load_kernels
         from toprope.serve.model import Llama
         from toprope.serve.scheduler import SchedulerLimits
         from toprope.serve.weights import open_model

@@ -15,9 +15,9 @@ import random
 
 import torch
 
+from toprope.serve.choose_kernels import load_kernels
 from toprope.serve.engine import Engine
 from toprope.serve.engine_config import EngineConfig
-from toprope.serve.choose_kernels import load_kernels
 from toprope.serve.kv_cache import KvCache
 from toprope.serve.llama_config import LlamaConfig
 from toprope.serve.model import Llama

@@ -1,6 +1,7 @@
 // Ascend C enumerations and parameter structures, with the vendor's names and values' order.
 #pragma once
 
+#include "block_sizes.h"
 #include "data_format.h"
 #include "machine.h"
 
@@ -121,7 +122,7 @@ constexpr toprope::Space space_of(TPosition position) {
 inline constexpr const char* kPositionNames[] = {"GM",    "A1",     "A2",      "B1",  "B2",   "C1",        "C2",           "CO1", "CO2",
                                                  "VECIN", "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
 
-inline constexpr int32_t ONE_BLK_SIZE = 32, DEFAULT_C0_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256, BLOCK_CUBE = 16;
+inline constexpr int32_t DEFAULT_C0_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256;
 inline constexpr int32_t DEFAULT_BLK_NUM = 8, DEFAULT_BLK_STRIDE = 1, DEFAULT_REPEAT_STRIDE = 8, CUBE_MAX_SIZE = 256;
 inline constexpr int32_t HALF_DEFAULT_REPEAT_STRIDE = 4, MAX_REPEAT_TIMES = 255, BYTE_PER_FRACTAL = 512;
 inline constexpr uint64_t MASK_PLACEHOLDER = 0;
