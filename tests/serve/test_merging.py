@@ -57,6 +57,13 @@ def test_a_batch_forms_at_its_size_or_at_the_delay_of_its_oldest() -> None:
     assert former.pop(3, 20.0) is None and former.pop(3, 20.0, everything=True) == [3]
 
 
+def test_due_at_the_time_that_was_announced() -> None:
+    former: BatchFormer[int] = BatchFormer(0.7)
+    former.push("a", 1, 8.0)
+    assert former.next_due_s() == 8.7 and 8.7 - 8.0 < 0.7, "a difference would round to below the delay"
+    assert former.pop(3, 8.7) == [1]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 3)), max_size=40), st.integers(1, 5))
 def test_batches_keep_order_within_a_key_and_lose_nobody(pushes: list[tuple[str, float]], size: int) -> None:
     former: BatchFormer[tuple[str, int]] = BatchFormer(0.7)

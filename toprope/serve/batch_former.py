@@ -44,7 +44,9 @@ class BatchFormer(Generic[Item]):
         due = [
             (queue[0].since_s, number, key)
             for number, (key, queue) in enumerate(self._waiting.items())
-            if everything or len(queue) >= size or now_s - queue[0].since_s >= self._max_delay_s
+            if everything
+            or len(queue) >= size
+            or queue[0].since_s + self._max_delay_s <= now_s  # as next_due_s adds it
         ]
         if not due:
             return None
