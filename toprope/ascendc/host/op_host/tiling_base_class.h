@@ -28,6 +28,7 @@ class TilingBaseClass {
 public:
     explicit TilingBaseClass(gert::TilingContext* context) : context_(context) {}
     virtual ~TilingBaseClass() = default;
+    virtual void Reset(gert::TilingContext* context) { context_ = context; }
 
     // The steps in order, up to the first that does not succeed. GRAPH_PARAM_INVALID: this class is not made for the case.
     ge::graphStatus DoTiling() {
@@ -43,17 +44,17 @@ public:
         DumpTilingInfo();
         return ge::GRAPH_SUCCESS;
     }
-    virtual void Reset(gert::TilingContext* context) { context_ = context; }
 
 protected:
+    using Status = ge::graphStatus;
+    virtual Status DoLibApiTiling() = 0;
+    virtual Status DoOpTiling() = 0;
+    virtual Status GetPlatformInfo() = 0;
+    virtual Status GetShapeAttrsInfo() = 0;
+    virtual Status GetWorkspaceSize() = 0;
+    virtual Status PostTiling() = 0;
     virtual bool IsCapable() = 0;
-    virtual ge::graphStatus GetPlatformInfo() = 0;
-    virtual ge::graphStatus GetShapeAttrsInfo() = 0;
-    virtual ge::graphStatus DoOpTiling() = 0;
-    virtual ge::graphStatus DoLibApiTiling() = 0;
     virtual uint64_t GetTilingKey() const = 0;
-    virtual ge::graphStatus GetWorkspaceSize() = 0;
-    virtual ge::graphStatus PostTiling() = 0;
     virtual void DumpTilingInfo() {}
 
     static uint32_t CalcTschBlockDim(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) {
