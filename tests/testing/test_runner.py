@@ -364,7 +364,9 @@ def test_sweep_on_a_local_ray_cluster(project):
 
 
 @pytest.mark.compiler
-def test_a_kernel_that_does_not_compile_is_compiled_once(project):
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_a_kernel_that_does_not_compile_is_compiled_and_explained_once(project, monkeypatch, ci):
+    monkeypatch.setenv("CI", ci)
     text = (ROOT / "examples" / "01_add" / "add_custom.cpp").read_text()
     (project / "bad.cpp").write_text(text.replace("TILE_LENGTH * sizeof", "TILE_LENGHT * sizeof"))
     done = toprope_test(project, "add.toml", "--run", "bad.cpp", "-k", "general", "--json", "r.json")

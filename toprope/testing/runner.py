@@ -106,6 +106,8 @@ def _parser() -> argparse.ArgumentParser:
 def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Drop], int]:
     arguments = [*map(str, options.paths), "--toprope", "-o", "python_files=", "-p", "no:cacheprovider"]
     arguments += [f"--rootdir={Path.cwd()}", "-o", "addopts=", "-o", "testpaths="]
+    # Where CI is set, pytest would repeat every message whole in its summary; the output is to be the same everywhere.
+    arguments += ["--force-short-summary"]
     # Installed, the plugin is found by its entry point; loading it twice is an error.
     if not any(e.value == PLUGIN for e in entry_points(group="pytest11")):
         arguments += ["-p", PLUGIN]
