@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,17 @@ def test_the_vendors_structs_are_known(tmp_path: Path) -> None:
     mine = tiling.structs(kernel)["Mine"]
     assert mine.fields[1].offset == 4 and mine.bytes == 208  # 50 words, padded to 8 bytes
     assert "kernel_tiling/kernel_tiling.h" in tiling.generated_header(kernel)
+
+
+def test_a_command_to_start_from_names_the_fields(tmp_path: Path) -> None:
+    kernel = tmp_path / "k.cpp"
+    kernel.write_text(
+        "struct Part { uint32_t m; float s[3]; };\nstruct Plan { uint32_t n; Part part; };\n"
+        "void k() { REGISTER_TILING_DEFAULT(Plan); }\n"
+    )
+    text = tiling.example(kernel)
+    assert text == "{ n = 1, part = { m = 1, s = [1, 1, 1] } }"
+    value = tomllib.loads(f"tiling = {text}")["tiling"]
+    assert tiling.struct_bytes(kernel, "tiling", value).nbytes == 20
+    kernel.write_text("struct A { int a; };\nstruct B { int b; };\nvoid k() {}\n")
+    assert tiling.example(kernel) == "{ field = 1 }"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope import dtypes
+from toprope import dtypes, tiling
 from toprope.errors import BadArgument, BadInput
 from toprope.kernel import DEFAULT_SOC, Kernel
 
@@ -127,7 +127,7 @@ def example_command(kernel: Kernel) -> str:
         if p.name in ("workspace", "usrWorkspace"):
             parts.append(f"{p.name}='uint8[1048576] zeros'")
         elif p.name == "tiling":
-            parts.append(f"{p.name}='{{ field = 1 }}'")
+            parts.append(f"{p.name}='{tiling.example(kernel.path)}'")
         elif p.is_pointer:
             kind = p.element or _guess_element(kernel)
             parts.append(f"{p.name}='{kind}[8, 2048]{' out' if p.name in outputs else ''}'")

@@ -151,6 +151,26 @@ def struct_bytes(path: Path, parameter: str, value: bytes | Mapping[str, Any]) -
     return _pack(best, value, known)
 
 
+def example(path: Path) -> str:
+    """A tiling argument to start from: the struct that the kernel reads, or the only one written near it, each field 1."""
+    known = structs(path)
+    used = [n.split("::")[-1] for n in _used_names(path)]
+    own = [n for n in known if n not in _vendor_names()]
+    chosen = next((known[n] for n in used if n in known), known[own[0]] if len(own) == 1 else None)
+    if chosen is None:
+        return "{ field = 1 }"
+
+    def values(struct: Struct) -> str:
+        return "{ " + ", ".join(f"{f.name} = {one(f)}" for f in struct.fields) + " }"
+
+    def one(f: Field) -> str:
+        if f.type.split("::")[-1] in known:
+            return values(known[f.type.split("::")[-1]])
+        return f"[{', '.join(['1'] * f.count)}]" if f.count > 1 else "1"
+
+    return values(chosen)
+
+
 def scalar_bytes(path: Path, type_name: str, parameter: str, value: Any) -> np.ndarray[Any, Any]:
     """Bytes of a by-value argument: a number for a scalar type, bytes or a mapping for a struct. Raises BadArgument."""
     bare = type_name.replace("const", "").replace("&", "").strip().split("::")[-1]
