@@ -34,6 +34,7 @@ struct Problem {
         keyGm.SetGlobalBuffer((__gm__ T*)keys, cache);
         valueGm.SetGlobalBuffer((__gm__ T*)values, cache);
         tableGm.SetGlobalBuffer((__gm__ int32_t*)table, static_cast<uint64_t>(t.batch) * t.tableWidth);
+        pairGm.SetGlobalBuffer((__gm__ uint64_t*)table, static_cast<uint64_t>(t.batch) * t.tableWidth / 2);
         lengthGm.SetGlobalBuffer((__gm__ int32_t*)lengths, t.batch);
         outGm.SetGlobalBuffer((__gm__ T*)out, rows * t.headDim);
         scheduleGm.SetGlobalBuffer((__gm__ int32_t*)schedule, cores + 1 + t.batch * t.kvHeads + 1 + 4 * t.tasks);
@@ -54,6 +55,18 @@ struct Problem {
     __aicore__ inline uint32_t Page(uint32_t sequence, uint32_t number) {
         return tableGm.GetValue(static_cast<uint64_t>(sequence) * t.tableWidth + number);
     }
+    // Numbers of the pages [from, from + count) of a sequence, two with each access: the way to GM is what takes the time.
+    __aicore__ inline void Pages(uint32_t sequence, uint32_t from, uint32_t count, uint32_t* numbers) {
+        uint64_t at = static_cast<uint64_t>(sequence) * t.tableWidth + from;
+        const uint64_t end = at + count;
+        if (at % 2 == 1 && at < end) *numbers++ = tableGm.GetValue(at++);
+        for (; at + 2 <= end; at += 2) {
+            const uint64_t both = pairGm.GetValue(at / 2);
+            *numbers++ = static_cast<uint32_t>(both);
+            *numbers++ = static_cast<uint32_t>(both >> 32);
+        }
+        if (at < end) *numbers = tableGm.GetValue(at);
+    }
     // Where a token of a page lies in the cache.
     __aicore__ inline uint64_t TokenAt(uint32_t page, uint32_t token, uint32_t head) const {
         return ((static_cast<uint64_t>(page) * t.pageTokens + token % t.pageTokens) * t.kvHeads + head) * t.headDim;
@@ -65,6 +78,7 @@ struct Problem {
 
     GlobalTensor<T> queryGm, keyGm, valueGm, outGm, weightGm;
     GlobalTensor<int32_t> tableGm, lengthGm, scheduleGm;
+    GlobalTensor<uint64_t> pairGm;  // the table, two entries at a time
     GlobalTensor<float> scoreGm, sumGm, stateGm;
     Tiling t;
 };

@@ -25,14 +25,14 @@ public:
         Task now = {}, next = {};
         if (begin < end) {
             now = p->At(begin);
-            Scores(begin, now);
+            Scores(begin, now, next);
             LoadValues(begin, now, 0, TASK);
         }
         for (uint32_t i = begin; i < end; i++, now = next) {
             next = {};
             if (i + 1 < end) {
                 next = p->At(i + 1);
-                Scores(i + 1, next);
+                Scores(i + 1, next, now);
             }
             Sums(i, now, next);
         }
@@ -77,11 +77,15 @@ private:
         }
         SetFlag<HardEvent::MTE2_MTE1>(event);
     }
-    // Numbers of the pages of a slot: read once, from GM, for the keys; the values are in the same pages.
-    __aicore__ inline void ReadTable(const Task& task, uint32_t* numbers, uint32_t at, uint32_t count) {
-        const uint32_t size = p->t.pageTokens, number = task.first / size;
-        for (uint32_t page = (task.first + at) / size; page * size < task.first + at + count; page++)
-            numbers[page - number] = p->Page(task.sequence, page);
+    // Numbers of the pages of a slot: read once, for the keys; the values are in the same pages, and so is the next head of a sequence.
+    __aicore__ inline void ReadTable(uint32_t i, const Task& task, const Task& before, uint32_t at, uint32_t count) {
+        const uint32_t size = p->t.pageTokens, number = task.first / size, page = (task.first + at) / size;
+        const uint32_t wanted = (task.first + at + count + size - 1) / size - page;
+        uint32_t* numbers = pages[i % 2] + (page - number);
+        if (before.sequence != task.sequence || before.first > task.first || before.first + before.tokens < task.first + at + count)
+            return p->Pages(task.sequence, page, wanted, numbers);
+        const uint32_t* known = pages[(i + 1) % 2] + (page - before.first / size);
+        for (uint32_t k = 0; k < wanted; k++) numbers[k] = known[k];
     }
     __aicore__ inline void LoadValues(uint32_t i, const Task& task, uint32_t from, uint32_t to) {
         for (uint32_t at = from; at < Least(to, task.tokens); at += SLOT) {
@@ -91,7 +95,8 @@ private:
         }
     }
 
-    __aicore__ inline void Scores(uint32_t i, const Task& task) {
+    // `before` has no tokens at the first task.
+    __aicore__ inline void Scores(uint32_t i, const Task& task, const Task& before) {
         const LocalTensor<float> scores = l0c.Get<float>();
         WaitFlag<HardEvent::MTE1_MTE2>(LEFT);
         const uint64_t rows = (static_cast<uint64_t>(task.sequence) * p->t.heads + task.head * p->t.group) * dim;
@@ -102,7 +107,7 @@ private:
         for (uint32_t at = 0; at < task.tokens; at += SLOT) {
             const uint32_t count = Least(SLOT, task.tokens - at), whole = RoundUp(count, FRACTAL);
             const LocalTensor<T> slot = keys.Get<T>()[keySlot * SLOT * dim];
-            ReadTable(task, pages[i % 2], at, count);
+            ReadTable(i, task, before, at, count);
             LoadSlot(slot, p->keyGm, task, pages[i % 2], at, count, keySlot);
             WaitFlag<HardEvent::MTE2_MTE1>(keySlot);
             for (uint32_t step = 0; step < count; step += STEP) {
