@@ -199,16 +199,20 @@ private:
     void advance_pipe(uint32_t c, unsigned p) {
         CoreState& core = states_[c];
         PipeState& pipe = core.pipes[p];
+        bool moved = false;
         while (!pipe.queue.empty()) {
             const Issued next = pipe.queue.front();
             if (!step(c, core, pipe, p, next)) break;
             pipe.queue.pop_front();
+            moved = true;
             if (core.queue_pipe == static_cast<int>(p)) {
                 core.popped_at = start_[next.instr];
                 wake(c, kS);
             }
         }
+        // With the unit flag each of the two waits for what the other still has in its queue, flags included.
         if (p == kM && !core.pipes[kFix].queue.empty()) wake(c, kFix);
+        if (p == kFix && moved && !core.pipes[kM].queue.empty()) wake(c, kM);
         if (barrier_waits(c) && pipe.queue.empty() && pipe.under_way.empty()) {
             barrier_wait_[c] = 0;
             wake(c, kS);
