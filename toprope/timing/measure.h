@@ -36,7 +36,7 @@ inline Operand operand_of(const Access* access, uint64_t repeats) {
         o.blocks = blocks(access->row_bytes() / std::max<uint64_t>(1, repeats));
         o.repeat_stride = static_cast<int64_t>(o.blocks);
     }
-    o.blocks = std::min<uint64_t>(o.blocks, 8);
+    o.blocks = o.block_stride == 0 ? 1 : std::min<uint64_t>(o.blocks, 8);  // one block for all lanes is read once
     return o;
 }
 
