@@ -12,6 +12,7 @@ from tests.ascendc.ub_kernel import FRAME, Oracle, call, mistakes, random_of, ub
 from toprope.kernel import KernelFile
 
 ORACLES: dict[str, Oracle] = {
+    "DropOutBitModeInit": lambda x: x,  # called before every DropOut here, with a space that it leaves alone
     "DropOut": lambda x, keep, chance: np.where(keep, x / chance, 0),
     "Pad": lambda x, left, right, value: np.pad(x, ((0, 0), (left, right)), constant_values=value),
     "UnPad": lambda x, right: x[:, : x.shape[1] - right],
@@ -27,7 +28,7 @@ def text() -> str:
         out += ub_kernel(
             f"DropOut_{c}",
             {"x": c, "y": c, "k": "uint8_t", "t": "uint8_t"},
-            f"DropOutShapeInfo info{{(uint32_t)rows, (uint32_t)n, (uint32_t)mask}}; switch (mode) {{ {modes} }}",
+            f"DropOutShapeInfo info{{(uint32_t)rows, (uint32_t)n, (uint32_t)mask}}; DropOutBitModeInit(t); DropOutBitModeInit(); switch (mode) {{ {modes} }}",
             ["rows", "n", "mask", "mode"],
         )
     for c in PADDED.values():

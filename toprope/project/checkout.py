@@ -18,6 +18,7 @@ from toprope.source import strip_comments
 _DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
 _FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
 _REGISTER = re.compile(r"REGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+_DEFAULT = re.compile(r"REGISTER_TILING_DEFAULT\s*\(\s*([\w:]+)\s*\)")
 _CPU_ONLY = re.compile(r"^\s*#\s*ifdef\s+__CCE_KT_TEST__.*?^\s*#\s*(?:else|undef|define|endif)", re.S | re.M)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
@@ -157,6 +158,8 @@ class Checkout:
             lines.append(get.format("TopropeUnitTiling"))
         elif default in plain and "REGISTER_TILING_DEFAULT" not in whole:
             lines.append(get.format(default))  # the kernel's own headers define it, perhaps in a namespace
+        elif not default and len(named := set(_DEFAULT.findall(whole))) == 1 and named <= plain:
+            lines.append(get.format(named.pop()))  # named by the entry, used in headers before it
         return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
 
     def _emit(self, name: str, operator: Operator, lines: list[str], done: set[str], outer: tuple[str, ...]) -> None:

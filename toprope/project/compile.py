@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -28,11 +29,19 @@ _UNINITIALISED = re.compile(r"(\bstatic\s+constexpr\s+\w[\w:]*(?:<[^<>;]*>)?\s+\
 _CORE_TYPE_CALL = re.compile(
     r"template\s*<\s*int32_t\s+\w+\s*=\s*(?:AscendC::)?g_coreType\s*>[^;{}]*?\boperator\s*\(\)\s*\([^;{}]*?\)\s*;"
 )
+# A class template specialised inside a class: GCC takes only partial specialisations there, so both get one more parameter.
+_INNER_SPECIAL = re.compile(r"^([ \t]+)template\s*<\s*>(\s*(?:struct|class)\s+(\w+)\s*)<([^{};]*)>(\s*\{)", re.M)
 _CORE_TYPE_BODY = re.compile(r"template\s*<\s*>([^;{}]*?\boperator\s*\(\)\s*)<\s*([\w:]+)\s*>")
 _NEEDS_KEY = re.compile(r"in preprocessor expressions|launch_info’ is not usable in a constant")
 _NEEDS_TRANSLATION = re.compile(
     r"before ‘\[’ token|must have an initializer|compiler failed|structured binding|in non-namespace scope"
 )
+# What the vendor's build has in reach of every kernel, by the name that kernels use without an include of theirs.
+_IN_REACH = {
+    "name Hccl": '#include "lib/hccl.h"\n',
+    "name ASC_DEVKIT_MAJOR": "#define ASC_DEVKIT_MAJOR 0\n#define ASC_DEVKIT_MINOR 0\n#define ASC_DEVKIT_PATCH 0\n",
+    "name OP_LOGD": "#define OP_LOGD(...) static_cast<void>(0)\n",
+}
 TIME_LIMIT_S = 180
 TYPE_TRIES = 6  # combinations of element types that are tried, besides the last
 
@@ -77,11 +86,19 @@ def unit_of(
             reached = checkout.reached(kernel, list(include))
             keys = "\n".join(checkout.text(f) for f in reached if "ASCENDC_TPL" in checkout.text(f))
     lines = []
-    for entry in found:
+    # Entries that the operator's own entry calls are instantiated by it, with the arguments that it has for them.
+    for entry in [e for e in found if e.name == operator.name] or found:
         if entry.template:
-            arguments = first_arguments(keys, entry.template, definition, combination, _dtype_names())
+            template = _parameters(keys, entry)
+            arguments = first_arguments(keys, template, definition, combination, _dtype_names())
             lines.append(f"inline auto toprope_instance_of_{entry.name}() {{ return &{entry.name}<{arguments}>; }}\n")
     return replace(unit, text=unit.text + "".join(dict.fromkeys(lines)), core_types=_core_types(found, soc))
+
+
+def _parameters(text: str, entry: Entry) -> str:
+    """The template parameters of an entry with its macros expanded, if `text` is the source behind the preprocessor."""
+    found = re.search(rf"\btemplate\s*<([^<>{{}};]*)>[^;{{}}<>]{{0,300}}?\b{entry.name}\s*\(", text)
+    return found.group(1) if found else entry.template
 
 
 def _entries(checkout: Checkout, kernel: Path, include: tuple[Path, ...]) -> list[Entry]:
@@ -237,10 +254,34 @@ def _run_compiler(unit: Unit, soc: Soc, core_type: str) -> Problem | None:
 
 def _translated(expanded: str) -> str:
     """The text behind the preprocessor in the C++ that GCC takes."""
+    expanded = "".join(_partial(part) for part in _parts_by_owner(expanded))
     text = _UNINITIALISED.sub(r"\1{};", _DEVICE_ATTRIBUTE.sub("", expanded))
     text = _CORE_TYPE_CALL.sub("", text)
     chosen = r"template <int32_t TopropeCore = g_coreType, std::enable_if_t<TopropeCore == (\2), int> = 0>\1"
     return _CORE_TYPE_BODY.sub(chosen, text)
+
+
+def _parts_by_owner(expanded: str) -> Iterator[str]:
+    """The text in runs of lines, cut where it changes between the system's headers, which begin with their marker, and others."""
+    part: list[str] = []
+    foreign = False
+    for line in expanded.splitlines(keepends=True):
+        if (found := _MARKER.match(line)) and found.group(2).startswith("/usr/") != foreign:
+            yield "".join(part)
+            part, foreign = [], not foreign
+        part.append(line)
+    yield "".join(part)
+
+
+def _partial(text: str) -> str:
+    """Full specialisations inside classes as partial ones, which GCC takes: template and specialisation get one more parameter."""
+    first = _MARKER.match(text)
+    if first and first.group(2).startswith("/usr/"):
+        return text
+    for name in dict.fromkeys(found.group(3) for found in _INNER_SPECIAL.finditer(text)):
+        general = rf"(template\s*<[^<>{{}}]*[^<>{{}}\s][^<>{{}}]*)>(\s*(?:struct|class)\s+{name}\s*\{{)"
+        text = re.sub(general, r"\1, typename = void>\2", text)
+    return _INNER_SPECIAL.sub(r"\1template <typename TopropeAny>\2<\4, TopropeAny>\5", text)
 
 
 def problem_of(checkout: Checkout, operator: Operator, kernel: Path, soc: Soc) -> Problem | None:
@@ -287,6 +328,8 @@ def _settled_problem(
             # Declared by code that a reader does not follow; float is what such lists nearly always begin with.
             value = "DT_FLOAT" if missing.group(1).startswith("ORIG") else "float"
             unit = replace(unit, defines=(*unit.defines, f"{missing.group(1)}={value}"))
+        elif (line := _IN_REACH.get(found.kind)) and line not in unit.text:
+            unit = replace(unit, text=line + unit.text)
         elif _NEEDS_TRANSLATION.search(found.text + found.kind) and not unit.translated:
             unit = replace(unit, translated=True)
         else:

@@ -111,3 +111,7 @@ void dcci(T* address, cache_line_t line, dcci_dst_t = CACHELINE_ALL, toprope::Si
     tensor.SetGlobalBuffer(address);
     toprope::clean_line(tensor, line == ENTIRE_DATA_CACHE, site);
 }
+template <typename T>
+void dcci(T* address, int line, toprope::Site site = toprope::Site::here()) {
+    dcci(address, static_cast<cache_line_t>(line), CACHELINE_ALL, site);
+}

@@ -144,11 +144,8 @@ inline void require_pipe_barrier(const AscendC::MmadParams& p, uint32_t sum_addr
 }
 
 template <typename T, typename U, typename S>
-void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter,
-          const AscendC::LocalTensor<T>* bias, const AscendC::MmadParams& p, Site site) {
-    using AscendC::TPosition;
-    static_assert(mmad_types<T, U, S>(),
-                  "Mmad: this chip does not multiply these element types into this result type (see `toprope api Mmad`)");
+void mmad_of_types(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter,
+                   const AscendC::LocalTensor<T>* bias, const AscendC::MmadParams& p, Site site) {
     if (self->type == CoreType::aiv || p.m == 0 || p.n == 0 || p.k == 0) return;
     if (p.m > kCubeLimit || p.n > kCubeLimit || p.k > kCubeLimit) {
         report("mmad-size-limit", site, &kOpMmad, "Mmad: m=%u n=%u k=%u, each may be at most %u", p.m, p.n, p.k, kCubeLimit);
@@ -193,6 +190,18 @@ void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm,
                                          : (from_table ? reinterpret_cast<const T*>(self->memory[static_cast<int>(Space::bias)]) : nullptr);
         mmad_run<U, S, T>(reinterpret_cast<T*>(dst.host()), fm.host(), filter.host(), table, s, accumulate);
     }
+}
+
+template <typename T, typename U, typename S>
+void mmad(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& fm, const AscendC::LocalTensor<S>& filter,
+          const AscendC::LocalTensor<T>* bias, const AscendC::MmadParams& p, Site site) {
+    // Kernels for several chips hold branches with a half result that this chip never takes: those compile, and are refused when reached.
+    static_assert(mmad_types<T, U, S>() || std::is_same_v<T, half>,
+                  "Mmad: this chip does not multiply these element types into this result type (see `toprope api Mmad`)");
+    if constexpr (!mmad_types<T, U, S>())
+        return report("mmad-types", site, &kOpMmad, "Mmad: this chip has no product of these element types with a result of half");
+    else
+        mmad_of_types(dst, fm, filter, bias, p, site);
 }
 
 }  // namespace toprope

@@ -105,6 +105,8 @@ void DuplicateIntrinsicsImpl(T* dst, T scalar, uint8_t repeatTime, uint16_t dstB
 inline void SetNdParaImpl(uint64_t config, toprope::Site site = toprope::Site::here()) {
     SetFixpipeNz2ndFlag(static_cast<uint16_t>(config), static_cast<uint16_t>(config >> 16), static_cast<uint16_t>(config >> 32), site);
 }
+inline void SetMaskNormImpl(toprope::Site site = toprope::Site::here()) { SetMaskNorm(site); }
+inline void SetMaskCountImpl(toprope::Site site = toprope::Site::here()) { SetMaskCount(site); }
 inline int64_t GetBlockIdxImpl() { return GetBlockIdx(); }
 inline int64_t GetSubBlockIdxImpl() { return GetSubBlockIdx(); }
 

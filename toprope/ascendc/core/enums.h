@@ -119,6 +119,11 @@ constexpr toprope::Space space_of(TPosition position) {
             return Space::ub;
     }
 }
+// Which memory a position lives in, asked as kernels ask it at compile time.
+constexpr bool PhyPosIsGM(TPosition pos) { return space_of(pos) == toprope::Space::gm; }
+constexpr bool PhyPosIsUB(TPosition pos) { return space_of(pos) == toprope::Space::ub; }
+constexpr bool PhyPosIsL1(TPosition pos) { return space_of(pos) == toprope::Space::l1; }
+constexpr bool PhyPosIsL0C(TPosition pos) { return space_of(pos) == toprope::Space::l0c; }
 inline constexpr const char* kPositionNames[] = {"GM",    "A1",     "A2",      "B1",  "B2",   "C1",        "C2",           "CO1", "CO2",
                                                  "VECIN", "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
 

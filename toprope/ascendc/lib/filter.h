@@ -121,6 +121,10 @@ void unpad_rows(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
 
 namespace AscendC {
 
+//: DropOutBitModeInit | prepares the temporary space for DropOut with a mask of bits; here DropOut needs no preparation | - | A2 A3 | no page: called by public flash-attention kernels
+template <typename T>
+void DropOutBitModeInit(const LocalTensor<T>&) {}
+inline void DropOutBitModeInit() {}
 //: DropOut | src / keepProb where the mask byte or bit is set, else 0 | half float | A2 A3 310P | DropOut
 //: Pad | adds columns on the left and right of a matrix, up to whole 32-byte blocks | 16 and 32 bit | A2 A3 310P | Pad
 //: UnPad | drops columns on the right of a matrix | 16 and 32 bit | A2 A3 310P | UnPad

@@ -214,7 +214,7 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
 }
 
 #define TOPROPE_SOFTMAX_FORMS(TMP, SCRATCH)                                                                                                \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                              \
+    template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                       \
               const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
     void SoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src TMP,           \
                  const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {            \
@@ -227,7 +227,7 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
                  const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {                                         \
         toprope::softmax<T, T>(SCRATCH("SoftMax"), dst, nullptr, nullptr, src, toprope::softmax_shape(shape, tiling), false, site);        \
     }                                                                                                                                      \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                              \
+    template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,                       \
               const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
     void SimpleSoftMax(const LocalTensor<D>& dst, const LocalTensor<V>& inSum, const LocalTensor<V>& inMax, const LocalTensor<D>& src TMP, \
                        const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {      \
@@ -235,8 +235,8 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
         toprope::simple_softmax(SCRATCH("SimpleSoftMax"), dst, inSum, inMax, src, toprope::softmax_shape(shape, tiling),                   \
                                 toprope::kPackedValues<config>, site);                                                                     \
     }                                                                                                                                      \
-    template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,       \
-              const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                                                   \
+    template <typename T = void, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,                             \
+              bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename V>                      \
     void SoftmaxFlashV2(const LocalTensor<D>& dst, const LocalTensor<V>& expSum, const LocalTensor<V>& max, const LocalTensor<D>& src,     \
                         const LocalTensor<D>& expMax, const LocalTensor<V>& inExpSum, const LocalTensor<V>& inMax TMP,                     \
                         const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {}, toprope::Site site = toprope::Site::here()) {     \
@@ -254,7 +254,7 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
         toprope::softmax_flash<T, T>(SCRATCH("SoftmaxFlashV2"), {dst, src, outExpMax, outExpSum, outMax, inExpSum, inMax, &outReduceMax},  \
                                      isUpdate, false, toprope::softmax_shape(shape, tiling), toprope::kPackedValues<config>, site);        \
     }                                                                                                                                      \
-    template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename V>                                   \
+    template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename V>                            \
     void SoftmaxFlash(const LocalTensor<D>& dst, const LocalTensor<V>& sum, const LocalTensor<V>& max, const LocalTensor<D>& src,          \
                       const LocalTensor<D>& expMax, const LocalTensor<V>& inSum, const LocalTensor<V>& inMax TMP,                          \
                       const SoftMaxTiling& tiling, bool isUpdate = false, const SoftMaxShapeInfo& shape = {},                              \
@@ -292,6 +292,11 @@ inline SoftMaxTiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo& shapeInfo,
     toprope::split_softmax({shapeInfo.srcM, shapeInfo.srcK}, dataTypeSize2, toprope::flash_temporaries(dataTypeSize1), localWorkSpaceSize,
                            tiling);
     return tiling;
+}
+// The name under which kernels call it with rows and columns.
+inline SoftMaxTiling SoftMaxFlashV2TilingFuncImpl(uint32_t srcM, uint32_t srcK, uint32_t dataTypeSize1, uint32_t dataTypeSize2,
+                                                  uint32_t localWorkSpaceSize, bool = false, bool = false, bool = false, bool = false) {
+    return SoftMaxFlashV2TilingFunc({srcM, srcK, srcM, srcK}, dataTypeSize1, dataTypeSize2, localWorkSpaceSize);
 }
 inline SoftMaxTiling SoftMaxTilingFunc(const SoftMaxShapeInfo& shapeInfo, uint32_t dataTypeSize1, uint32_t dataTypeSize2,
                                        uint32_t localWorkSpaceSize, bool = false, bool = false) {
