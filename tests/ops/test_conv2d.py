@@ -23,12 +23,17 @@ def half(*shape: int) -> np.ndarray[Any, Any]:
     ("inputs", "attributes", "rule"),
     [
         ((half(1, 1, 8, 8, 16).astype(np.float32), half(1, 3, 3, 1, 16, 16)), {}, "float32"),
-        ((half(1, 16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "NC1HWC0"),
+        ((half(16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "NC1HWC0"),
         ((half(1, 1, 8, 8, 16), half(9, 1, 16, 16)), {}, "FRACTAL_Z"),
+        ((half(1, 16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "x is NCHW"),
+        ((half(1, 3, 8, 8), half(5, 4, 3, 3)), {}, "3 channels and w 4"),
+        ((half(1, 3, 8, 8), half(5, 3, 3, 3), half(16)), {}, "5 filters"),
+        ((half(1, 3, 20, 20), half(5, 3, 12, 12)), {}, "125 taps"),
         ((half(1, 2, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {}, "channel blocks"),
-        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"pad": 3}, "pad less"),
-        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"stride": 0}, "stride"),
-        ((half(1, 1, 4, 4, 16), half(1, 3, 3, 1, 16, 16)), {"dilation": 2}, "holds the filter"),
+        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"pads": [0, 0, 3, 0]}, "pads less"),
+        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"strides": [1, 0]}, "strides"),
+        ((half(1, 1, 4, 4, 16), half(1, 3, 3, 1, 16, 16)), {"dilations": [2, 1]}, "holds the filter"),
+        ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"pads": [1, 1]}, "top, bottom, left, right"),
         ((half(1, 1, 2, 20000, 16), half(1, 2, 2, 1, 16, 16)), {}, "do not fit L1"),
     ],
 )
@@ -38,7 +43,7 @@ def test_a_broken_rule_is_named(inputs: tuple[Any, ...], attributes: dict[str, A
     assert rule in str(refused.value)
 
 
-def test_it_is_the_convolution_of_nchw_images() -> None:
+def test_both_formats_are_the_convolution_of_nchw_images() -> None:
     spec = importlib.util.spec_from_file_location("conv2d_golden", ops.FOLDER / "conv2d" / "golden.py")
     assert spec is not None and spec.loader is not None
     formats = importlib.util.module_from_spec(spec)
@@ -46,9 +51,13 @@ def test_it_is_the_convolution_of_nchw_images() -> None:
     random = np.random.default_rng(0)
     x = random.integers(-3, 4, (2, 19, 9, 11)).astype(np.float16)
     w = random.integers(-2, 3, (21, 19, 3, 3)).astype(np.float16)
-    plan = HOST.plan("optimised", CHIP, formats.image_blocks(x), formats.filter_blocks(w), stride=2, pad=1)
-    plan.launch("conv2d")
-    y = formats.image(plan.outputs[0], 21)
+    attributes = {"strides": [2, 2], "pads": [1, 1, 1, 1]}
+    blocked = HOST.plan("optimised", CHIP, formats.image_blocks(x), formats.filter_blocks(w), **attributes)
+    blocked.launch("conv2d")
+    plain = HOST.plan("optimised", CHIP, x, w, **attributes)
+    plain.launch("conv2d")
+    y = plain.outputs[0]
+    assert (y == formats.image(blocked.outputs[0], 21)).all()
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     for n, f, i, j in ((0, 0, 0, 0), (1, 20, 4, 5), (0, 7, 2, 3)):  # whole numbers: sums are exact
         window = padded[n, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
@@ -59,7 +68,7 @@ def test_it_is_the_convolution_of_nchw_images() -> None:
     ("c1", "size", "kernel", "n1"), [(1, 224, 7, 4), (4, 56, 3, 4), (128, 7, 1, 32), (16, 14, 3, 16)]
 )
 def test_the_search_fits_and_beats_the_simple_tiling(c1: int, size: int, kernel: int, n1: int) -> None:
-    layer = HOST.Layer(8, c1, size, size, n1, kernel, kernel, 1, kernel // 2, 1)
+    layer = HOST.Layer(8, c1, size, size, n1, kernel, kernel, 1, 1, *[kernel // 2] * 4, 1, 1)
     chosen = HOST.choose(layer, CHIP)
     assert chosen.fits(layer, CHIP)
     assert chosen.cycles(layer, CHIP) < HOST.simple(layer, CHIP, 2).cycles(layer, CHIP)

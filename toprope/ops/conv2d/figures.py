@@ -20,7 +20,7 @@ def tables() -> list[ops.Table]:
             continue
         x, w = (np.zeros(i["shape"], np.float16) for i in row["inputs"])
         layer = host.Layer(
-            *(x.shape[i] for i in range(4)), w.shape[3], w.shape[1], w.shape[2], dilation=1, **row["attrs"]
+            *(x.shape[i] for i in range(4)), w.shape[3], w.shape[1], w.shape[2], *row["attrs"]["strides"], *row["attrs"]["pads"], 1, 1
         )
         us = []
         for tile in (host.simple(layer, chip, 2), square(layer), host.choose(layer, chip)):

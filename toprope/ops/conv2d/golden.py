@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,39 @@ Array = np.ndarray[Any, Any]
 C0 = 16
 
 
-def conv2d(x: Array, w: Array, stride: int = 1, pad: int = 0, dilation: int = 1, **_: Any) -> Array:
-    """y [N, N1, HO, WO, 16] of x [N, C1, H, W, 16] and w [C1, KH, KW, N1, 16, 16], in the precision of x: a product per tap."""
+def conv2d(
+    x: Array,
+    w: Array,
+    bias: Array | None = None,
+    strides: Sequence[int] = (1, 1),
+    pads: Sequence[int] = (0, 0, 0, 0),
+    dilations: Sequence[int] = (1, 1),
+    **_: Any,
+) -> Array:
+    """y of x and w, NCHW and OIHW or NC1HWC0 and FRACTAL_Z, in the precision of x: a product per tap.
+
+    pads: top, bottom, left, right; strides and dilations: of rows and of columns.
+    """
+    if x.ndim == 4:
+        filled = None if bias is None else np.pad(bias, (0, -bias.size % C0))
+        return image(conv2d(image_blocks(x), filter_blocks(w), filled, strides, pads, dilations), w.shape[0])
     _, kernel_h, kernel_w, *_rest = w.shape
-    frame = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)))
-    high = (frame.shape[2] - (kernel_h - 1) * dilation - 1) // stride + 1
-    wide = (frame.shape[3] - (kernel_w - 1) * dilation - 1) // stride + 1
+    top, bottom, left, right = pads
+    frame = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right), (0, 0)))
+    high = (frame.shape[2] - (kernel_h - 1) * dilations[0] - 1) // strides[0] + 1
+    wide = (frame.shape[3] - (kernel_w - 1) * dilations[1] - 1) // strides[1] + 1
     y = np.zeros((x.shape[0], w.shape[3], high, wide, C0), x.dtype)
     for i in range(kernel_h):
         for j in range(kernel_w):
-            top, left = i * dilation, j * dilation
-            seen = frame[
-                :, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride
-            ]
-            y += np.einsum("nchwk,cbfk->nbhwf", seen, w[:, i, j], optimize=True)
-    return y
+            rows = slice(i * dilations[0], i * dilations[0] + (high - 1) * strides[0] + 1, strides[0])
+            columns = slice(j * dilations[1], j * dilations[1] + (wide - 1) * strides[1] + 1, strides[1])
+            y += np.einsum("nchwk,cbfk->nbhwf", frame[:, :, rows, columns], w[:, i, j], optimize=True)
+    return y if bias is None else y + bias.reshape(1, -1, 1, 1, C0)
 
 
 def padded(x: Array, w: Array, **_: Any) -> Array:
-    """The convolution of the launch file: pad 1."""
-    return conv2d(x, w, pad=1)
+    """The convolution of the launch file: pads of 1."""
+    return conv2d(x, w, pads=(1, 1, 1, 1))
 
 
 def image_blocks(x: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from toprope.soc import Soc
 
 Array = np.ndarray[Any, Any]
 C0 = 16
+MOST_TAPS = 125  # of a filter that turns in UB
 SIMPLE = (64, 64, 64)  # pixels, filters and step of K of the simple tiling
 # What a tile costs, in cycles, where the search compares tiles: bytes that a core's copies bring in a cycle while all cores copy; a fractal
 # of the image and of the weights on its way to L0; what it takes to start a copy, a step of K and a tile.
@@ -30,17 +31,22 @@ class Layer(NamedTuple):
     filter_blocks: int
     kernel_h: int
     kernel_w: int
-    stride: int
-    pad: int
-    dilation: int
+    stride_h: int
+    stride_w: int
+    top: int
+    bottom: int
+    left: int
+    right: int
+    dilation_h: int
+    dilation_w: int
 
     @property
     def out_height(self) -> int:
-        return (self.height + 2 * self.pad - (self.kernel_h - 1) * self.dilation - 1) // self.stride + 1
+        return (self.height + self.top + self.bottom - (self.kernel_h - 1) * self.dilation_h - 1) // self.stride_h + 1
 
     @property
     def out_width(self) -> int:
-        return (self.width + 2 * self.pad - (self.kernel_w - 1) * self.dilation - 1) // self.stride + 1
+        return (self.width + self.left + self.right - (self.kernel_w - 1) * self.dilation_w - 1) // self.stride_w + 1
 
     @property
     def pixels(self) -> int:
@@ -63,7 +69,7 @@ class Tile(NamedTuple):
     def image_bytes(self, layer: Layer) -> int:
         """L1 that the rows of the image for a tile take: a tile may begin and end in the middle of a row of y."""
         rows = min(layer.out_height, ceil_div(self.pixels - 1, layer.out_width) + 1)
-        high = min(layer.height, (rows - 1) * layer.stride + (layer.kernel_h - 1) * layer.dilation + 1)
+        high = min(layer.height, (rows - 1) * layer.stride_h + (layer.kernel_h - 1) * layer.dilation_h + 1)
         return self.packet * high * layer.width * C0 * 2
 
     def weight_bytes(self, layer: Layer) -> int:
@@ -130,19 +136,19 @@ def plan(
     soc: Soc,
     x: Array,
     w: Array,
+    bias: Array | None = None,
     *,
-    stride: int = 1,
-    pad: int = 0,
-    dilation: int = 1,
+    strides: Sequence[int] = (1, 1),
+    pads: Sequence[int] = (0, 0, 0, 0),
+    dilations: Sequence[int] = (1, 1),
     tile: Tile | None = None,
 ) -> Plan:
-    """The launch of a version ("optimised", "naive") of y = conv2d(x, w), float16.
-
-    x [N, C1, H, W, 16], w [C1, KH, KW, N1, 16 filters, 16 channels], y [N, N1, HO, WO, 16]: NC1HWC0 and FRACTAL_Z, the formats in which
-    the cube takes images and filters. `tile` overrides the search. Raises BadArgument where a rule of the prototype is broken.
-    """
-    layer = _layer(x, w, stride, pad, dilation)
-    y = np.empty((layer.batch, layer.filter_blocks, layer.out_height, layer.out_width, C0), np.float16)
+    """The launch."""
+    layer, nchw, channels, filters = _layer(x, w, bias, strides, pads, dilations)
+    shape = (layer.batch, filters, layer.out_height, layer.out_width)
+    if not nchw:
+        shape = (layer.batch, layer.filter_blocks, layer.out_height, layer.out_width, C0)
+    y = np.empty(shape, np.float16)
     if tile is None:
         tile = simple(layer, soc, 1) if version == "naive" else choose(layer, soc)
     if not tile.fits(layer, soc):
@@ -152,17 +158,24 @@ def plan(
         )
     tiling = {
         "batch": layer.batch,
+        "channels": channels,
         "channelBlocks": layer.channel_blocks,
         "height": layer.height,
         "width": layer.width,
+        "filters": filters,
         "filterBlocks": layer.filter_blocks,
         "outHeight": layer.out_height,
         "outWidth": layer.out_width,
         "kernelH": layer.kernel_h,
         "kernelW": layer.kernel_w,
-        "stride": stride,
-        "pad": pad,
-        "dilation": dilation,
+        "strideH": layer.stride_h,
+        "strideW": layer.stride_w,
+        "padTop": layer.top,
+        "padLeft": layer.left,
+        "padRight": layer.right,
+        "dilationH": layer.dilation_h,
+        "dilationW": layer.dilation_w,
+        "biased": int(bias is not None),
         "tileM": tile.pixels,
         "tileN": tile.filters,
         "stepK": tile.step,
@@ -170,7 +183,13 @@ def plan(
         "imageBytes": tile.image_bytes(layer),
     }
     entry = "conv2d" if version == "optimised" else "conv2d_naive"
-    return Plan(entry, max(1, min(soc.aic, tile.tiles(layer))), (x, w, y, tiling), (y,))
+    if not nchw:
+        return Plan(entry, max(1, min(soc.aic, tile.tiles(layer))), (x, w, bias, y, None, tiling), (y,), 1)
+    blocks = layer.batch * layer.channel_blocks * layer.height * layer.width
+    blocks += layer.channel_blocks * layer.taps * layer.filter_blocks * C0 + layer.filter_blocks
+    blocks += layer.batch * layer.filter_blocks * layer.pixels
+    workspace = np.zeros(blocks * C0, np.float16)
+    return Plan(entry, soc.aic, (x, w, bias, y, workspace, tiling), (y,), 2)
 
 
 def choose(layer: Layer, soc: Soc) -> Tile:
@@ -180,26 +199,50 @@ def choose(layer: Layer, soc: Soc) -> Tile:
     )
 
 
-def _layer(x: Array, w: Array, stride: int, pad: int, dilation: int) -> Layer:
-    if x.dtype != np.float16 or w.dtype != np.float16:
-        raise BadArgument(f"conv2d of {x.dtype.name} and {w.dtype.name}", cure="convert both to float16")
-    if x.ndim != 5 or x.shape[4] != C0:
-        raise BadArgument(f"x has shape {x.shape}", cure="give it as NC1HWC0: [N, C1, H, W, 16]")
-    if w.ndim != 6 or w.shape[4:] != (C0, C0):
-        raise BadArgument(f"w has shape {w.shape}", cure="give it as FRACTAL_Z: [C1, KH, KW, N1, 16, 16]")
-    if x.shape[1] != w.shape[0]:
-        raise BadArgument(f"x has {x.shape[1]} channel blocks and w {w.shape[0]}", cure="both have C1 of them")
-    if not (1 <= stride <= 63 and 1 <= dilation <= 255 and 0 <= pad <= 255):
+def _layer(
+    x: Array, w: Array, bias: Array | None, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int]
+) -> tuple[Layer, bool, int, int]:
+    for name, array in (("x", x), ("w", w), ("bias", bias)):
+        if array is not None and array.dtype != np.float16:
+            raise BadArgument(f"conv2d of {x.dtype.name} and {w.dtype.name}: {name} is {array.dtype.name}", cure="convert all to float16")
+    nchw = x.ndim == 4
+    if not nchw and (x.ndim != 5 or x.shape[4] != C0):
+        raise BadArgument(f"x has shape {x.shape}", cure="give it as NCHW, or as NC1HWC0: [N, C1, H, W, 16]")
+    if nchw and w.ndim != 4:
+        raise BadArgument(f"w has shape {w.shape}", cure="x is NCHW: give it as [O, C, KH, KW]")
+    if not nchw and (w.ndim != 6 or w.shape[4:] != (C0, C0)):
+        raise BadArgument(f"w has shape {w.shape}", cure="x is NC1HWC0: give it as FRACTAL_Z: [C1, KH, KW, N1, 16, 16]")
+    if nchw:
+        channels, filters, kernel = x.shape[1], w.shape[0], w.shape[2:]
+        if kernel[0] * kernel[1] > MOST_TAPS:
+            raise BadArgument(f"a filter of {kernel[0]} x {kernel[1]}", cure=f"at most {MOST_TAPS} taps with NCHW")
+        if w.shape[1] != channels:
+            raise BadArgument(f"x has {channels} channels and w {w.shape[1]}", cure="both have as many")
+    else:
+        if x.shape[1] != w.shape[0]:
+            raise BadArgument(f"x has {x.shape[1]} channel blocks and w {w.shape[0]}", cure="both have C1 of them")
+        channels, filters, kernel = x.shape[1] * C0, w.shape[3] * C0, w.shape[1:3]
+    if bias is not None and bias.shape != (filters,):
+        raise BadArgument(f"bias has shape {bias.shape}", cure=f"one number for each of {filters} filters")
+    if len(strides) != 2 or len(pads) != 4 or len(dilations) != 2:
+        raise BadArgument("lengths", cure="strides (h, w), pads (top, bottom, left, right), dilations (h, w)")
+    if not (all(1 <= s <= 63 for s in strides) and all(1 <= d <= 255 for d in dilations) and all(0 <= p <= 255 for p in pads)):
         raise BadArgument(
-            f"stride {stride}, dilation {dilation}, pad {pad}", cure="stride 1 to 63, dilation 1 to 255, pad 0 to 255"
+            f"strides {strides}, dilations {dilations}, pads {pads}",
+            cure="strides 1 to 63, dilations 1 to 255, pads 0 to 255",
         )
     layer = Layer(
-        x.shape[0], x.shape[1], x.shape[2], x.shape[3], w.shape[3], w.shape[1], w.shape[2], stride, pad, dilation
+        x.shape[0], ceil_div(channels, C0), x.shape[2], x.shape[3], ceil_div(filters, C0), *kernel, *strides, *pads, *dilations
     )
-    high, wide = (layer.kernel_h - 1) * dilation + 1, (layer.kernel_w - 1) * dilation + 1
-    if pad >= min(high, wide):
-        raise BadArgument(f"pad {pad} and a filter of {high} x {wide}", cure="pad less than the filter is long")
-    if layer.height + 2 * pad < high or layer.width + 2 * pad < wide or 0 in x.shape or 0 in w.shape:
+    high, wide = (layer.kernel_h - 1) * layer.dilation_h + 1, (layer.kernel_w - 1) * layer.dilation_w + 1
+    if max(layer.top, layer.bottom) >= high or max(layer.left, layer.right) >= wide:
+        raise BadArgument(f"pads {pads} and a filter of {high} x {wide}", cure="pads less than the filter is long")
+    if (
+        layer.height + layer.top + layer.bottom < high
+        or layer.width + layer.left + layer.right < wide
+        or 0 in x.shape
+        or 0 in w.shape
+    ):
         raise BadArgument(
             f"an image of {layer.height} x {layer.width}, a filter of {high} x {wide}",
             cure="the padded image holds the filter",
@@ -208,14 +251,14 @@ def _layer(x: Array, w: Array, stride: int, pad: int, dilation: int) -> Layer:
         raise BadArgument(
             f"an image of {layer.height} x {layer.width}", cure="at most 65,535 pixels: copies count 16 bits"
         )
-    return layer
+    return layer, nchw, channels, filters
 
 
-def optimised(x: Array, w: Array, stride: int = 1, pad: int = 0, dilation: int = 1) -> Any:
+def optimised(x: Array, w: Array, bias: Array | None = None, **attributes: Any) -> Any:
     """What `toprope test` calls."""
-    return outputs(plan, "conv2d", "optimised", x, w, stride=stride, pad=pad, dilation=dilation)
+    return outputs(plan, "conv2d", "optimised", x, w, bias, **attributes)
 
 
-def naive(x: Array, w: Array, stride: int = 1, pad: int = 0, dilation: int = 1) -> Any:
+def naive(x: Array, w: Array, bias: Array | None = None, **attributes: Any) -> Any:
     """The same, naive version."""
-    return outputs(plan, "conv2d", "naive", x, w, stride=stride, pad=pad, dilation=dilation)
+    return outputs(plan, "conv2d", "naive", x, w, bias, **attributes)
