@@ -103,10 +103,10 @@ def _check(given: dict[str, Array], slots: Array, heads: int, epsilon: float) ->
             raise BadArgument(f"{name} has shape {given[name].shape}", cure=f"with these x and weights it has {shape}")
     if slots.shape != (tokens,):
         raise BadArgument(f"slots have shape {slots.shape}", cure=f"one for each of {tokens} tokens")
-    if rope not in (32, 64):
-        raise BadArgument(f"{rope} columns are rotated", cure="32 or 64: what one repeat of the vector unit holds")
+    if rope % 16 or rope > 1024:
+        raise BadArgument(f"{rope} columns are rotated", cure="a multiple of 16 up to 1,024")
     length, left = divmod(given["w_uq"].shape[1], heads) if heads > 0 else (0, 1)
-    if left or length < rope or length % 16 or heads > 128:
+    if left or length < rope or length % 16:
         raise BadArgument(
             f"w_uq has {given['w_uq'].shape[1]} columns for {heads} heads",
             cure="each head a multiple of 16 and at least rope",

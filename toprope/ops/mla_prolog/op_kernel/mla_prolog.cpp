@@ -93,18 +93,20 @@ __aicore__ inline void Norm(GM_ADDR from, GM_ADDR gamma, GM_ADDR to, uint32_t co
         norm.Rows(token, token + 1, slots == nullptr ? token : static_cast<uint32_t>(slotGm.GetValue(token)));
 }
 
-// y = x cos + turn(x) sin, where turn exchanges the halves of a row and negates the first, for `count` rows of a token.
+// y = x cos + turn(x) sin, where turn exchanges the halves of a row and negates the first, for some rows of a token at a time.
 class Rotation {
 public:
-    __aicore__ inline Rotation(const MlaPrologTensors& g, uint32_t tokens, uint32_t width, uint32_t count) : length(width), rows(count) {
+    __aicore__ inline Rotation(const MlaPrologTensors& g, uint32_t tokens, uint32_t width, uint32_t count)
+        : most(Least(Least(count, MOST_ROWS), ROOM / width)), length(width) {
         cosineGm.SetGlobalBuffer((__gm__ half*)g.cosine, static_cast<uint64_t>(tokens) * width);
         sineGm.SetGlobalBuffer((__gm__ half*)g.sine, static_cast<uint64_t>(tokens) * width);
-        pipe.InitBuffer(inQueue, 2, (rows + 2) * length * sizeof(half));
-        pipe.InitBuffer(outQueue, 2, rows * length * sizeof(half));
-        pipe.InitBuffer(floatBuffer, (3 * rows + 2) * length * sizeof(float));
+        pipe.InitBuffer(inQueue, 2, (most + 2) * length * sizeof(half));
+        pipe.InitBuffer(outQueue, 2, most * length * sizeof(half));
+        pipe.InitBuffer(floatBuffer, (3 * most + 2) * length * sizeof(float));
     }
-    // Rows of `from` that begin `stride` elements apart, to rows of `to` as far apart.
-    __aicore__ inline void Token(const GlobalTensor<half>& from, const GlobalTensor<half>& to, uint32_t token, uint32_t stride) {
+    // Up to `most` rows of `from` that begin `stride` elements apart, to rows of `to` as far apart.
+    __aicore__ inline void Token(const GlobalTensor<half>& from, const GlobalTensor<half>& to, uint32_t token, uint32_t rows,
+                                 uint32_t stride) {
         const uint32_t bytes = length * sizeof(half), gap = (stride - length) * sizeof(half), angle = rows * length;
         LocalTensor<half> x = inQueue.AllocTensor<half>();
         DataCopyPad(x, from, {static_cast<uint16_t>(rows), bytes, gap, 0, 0}, {false, 0, 0, 0});
@@ -115,13 +117,19 @@ public:
         const LocalTensor<float> wide = floatBuffer.Get<float>(), turned = wide[angle + 2 * length], result = turned[angle];
         Cast(wide, x, RoundMode::CAST_NONE, angle + 2 * length);
         inQueue.FreeTensor(x);
-        const uint64_t half_ = length / 2;
+        const uint32_t half_ = length / 2;
         const uint8_t step = static_cast<uint8_t>(length / BLOCK), repeats = static_cast<uint8_t>(rows);
-        Muls(turned, wide[half_], -1.0f, half_, repeats, {1, 1, step, step});
-        Muls(turned[half_], wide, 1.0f, half_, repeats, {1, 1, step, step});
+        for (uint32_t at = 0; at < half_; at += LANES) {
+            const uint64_t lanes = Least(LANES, half_ - at);
+            Muls(turned[at], wide[half_ + at], -1.0f, lanes, repeats, {1, 1, step, step});
+            Muls(turned[half_ + at], wide[at], 1.0f, lanes, repeats, {1, 1, step, step});
+        }
         const BinaryRepeatParams same(1, 1, 1, step, step, 0);
-        Mul(result, wide, wide[angle], static_cast<uint64_t>(length), repeats, same);
-        Mul(turned, turned, wide[angle + length], static_cast<uint64_t>(length), repeats, same);
+        for (uint32_t at = 0; at < length; at += LANES) {
+            const uint64_t lanes = Least(LANES, length - at);
+            Mul(result[at], wide[at], wide[angle + at], lanes, repeats, same);
+            Mul(turned[at], turned[at], wide[angle + length + at], lanes, repeats, same);
+        }
         Add(result, result, turned, static_cast<int32_t>(angle));
         LocalTensor<half> y = outQueue.AllocTensor<half>();
         Cast(y, result, RoundMode::CAST_RINT, angle);
@@ -130,14 +138,17 @@ public:
         DataCopyPad(to, y, {static_cast<uint16_t>(rows), bytes, 0, gap, 0});
         outQueue.FreeTensor(y);
     }
+    const uint32_t most;  // rows at a time
 
 private:
+    static constexpr uint32_t ROOM = 8192, MOST_ROWS = 255;  // elements of these rows, and repeats of an instruction
+
     TPipe pipe;
     TQue<TPosition::VECIN, 1> inQueue;
     TQue<TPosition::VECOUT, 1> outQueue;
     TBuf<TPosition::VECCALC> floatBuffer;
     GlobalTensor<half> cosineGm, sineGm;
-    uint32_t length, rows;
+    uint32_t length;
 };
 
 __aicore__ inline void RotateKeys(const MlaPrologTensors& g, const MlaPrologTilingData& t) {
@@ -148,7 +159,7 @@ __aicore__ inline void RotateKeys(const MlaPrologTensors& g, const MlaPrologTili
     slots.SetGlobalBuffer((__gm__ int32_t*)g.slots, t.tokens);
     Rotation rotation(g, t.tokens, t.rope, 1);
     for (uint32_t token = GetBlockIdx(); token < t.tokens; token += GetBlockNum() * 2)
-        rotation.Token(from[static_cast<uint64_t>(token) * t.rope], to[static_cast<uint64_t>(slots.GetValue(token)) * t.rope], token,
+        rotation.Token(from[static_cast<uint64_t>(token) * t.rope], to[static_cast<uint64_t>(slots.GetValue(token)) * t.rope], token, 1,
                        t.rope);
 }
 
@@ -158,8 +169,10 @@ __aicore__ inline void RotateQueries(const MlaPrologTensors& g, const MlaPrologT
     query.SetGlobalBuffer((__gm__ half*)g.query, t.tokens * row);
     Rotation rotation(g, t.tokens, t.rope, t.heads);
     for (uint32_t token = GetBlockIdx(); token < t.tokens; token += GetBlockNum() * 2) {
-        const GlobalTensor<half> rotated = query[token * row + t.headLength - t.rope];
-        rotation.Token(rotated, rotated, token, t.headLength);
+        for (uint32_t head = 0; head < t.heads; head += rotation.most) {
+            const GlobalTensor<half> rotated = query[token * row + static_cast<uint64_t>(head + 1) * t.headLength - t.rope];
+            rotation.Token(rotated, rotated, token, Least(rotation.most, t.heads - head), t.headLength);
+        }
     }
 }
 
