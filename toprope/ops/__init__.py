@@ -1,11 +1,12 @@
 """The operator library: one folder per operator, each a complete operator project with a naive and an optimised kernel.
 
-op_kernel/<name>.cpp   the kernels; <name>.toml launches them from the command line
-op_host/tiling.py      plan(version, soc, *inputs, **attributes) -> Plan: checks what it is given and decides how to launch
-op_host/<name>.json    the prototype: inputs, outputs, attributes, element types
+op_host/<name>.cpp     the host side: prototype, shape and type inference, tiling. Two operators, Softmax and SoftmaxNaive
+op_kernel/<name>.cpp   the kernels of both; <name>.toml launches them from the command line
 golden.py              the reference in NumPy
-cases.toml             test cases: `toprope test toprope/ops/<name>/cases.toml`
+cases.toml             test cases: `toprope test toprope/ops/<name>`
 figures.toml           the shapes, claims and published times of `./dev bench ops`; figures.py adds tables of the operator's own
+CMakeLists.txt, ...    the build with a CANN toolkit
+host/, rows/           what several operators include
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from toprope import dtypes
 from toprope import soc as chips
 from toprope.errors import BadArgument, BadKernel
 from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
+from toprope.project.loaded import OperatorRun, ProjectOperator, load_project
 from toprope.testing.casefile import read
 from toprope.testing.cases import Case
 from toprope.trace import Array
@@ -64,6 +66,18 @@ def names() -> list[str]:
     return sorted(p.parent.name for p in FOLDER.glob("*/cases.toml"))
 
 
+def operator(name: str, version: str = "optimised") -> ProjectOperator:
+    """An operator of the library to call, in its optimised or another version ("naive"; of matmul each rung of its ladder).
+
+    Raises BadArgument for an unknown one. Its host code compiles on first use.
+    """
+    found = _project(name).project.operators
+    type_of = {t.removeprefix(_type(name)).lower() or "optimised": t for t in found}
+    if version not in type_of:
+        raise BadArgument(f"{name} has no version {version!r}", cure=f"it has {', '.join(type_of)}")
+    return found[type_of[version]]
+
+
 def host(name: str) -> ModuleType:
     """The module op_host/tiling.py of an operator. Raises BadArgument for an unknown one."""
     return _module(FOLDER / name / "op_host" / "tiling.py", name)
@@ -77,9 +91,8 @@ def golden(name: str) -> Callable[..., Any]:
 
 @cache
 def cases(name: str) -> tuple[Case, ...]:
-    """The test cases of an operator, generated ones included."""
-    host(name)  # says so when there is no such operator
-    return tuple(read(FOLDER / name / "cases.toml").cases)
+    """The test cases of an operator, generated ones included. Raises BadArgument for an unknown operator."""
+    return tuple(read(_folder(name) / "cases.toml").cases)
 
 
 def run(
@@ -89,8 +102,8 @@ def run(
     soc: str | chips.Soc = DEFAULT_SOC,
     *,
     time_only: bool = False,
-) -> Run:
-    """Run one case of an operator, given by its name in cases.toml, its number, or as a Case. Raises BadArgument."""
+) -> OperatorRun | Run:
+    """Run one case of an operator, given by its name in cases.toml, its number, or as a Case. Raises BadArgument and what a call raises."""
     if isinstance(case, str):
         found = next((c for c in cases(name) if c.name == case), None)
         if found is None:
@@ -101,8 +114,15 @@ def run(
     elif isinstance(case, int):
         case = cases(name)[case]
     chip = chips.load(soc) if isinstance(soc, str) else soc
+    if is_project(name):
+        return operator(name, version).run(*case.arrays(), soc=chip, options={"time_only": time_only}, **case.attrs)
     planned: Plan = host(name).plan(version, chip, *case.arrays(), **case.attrs)
     return planned.launch(name, soc=chip, time_only=time_only)
+
+
+def is_project(name: str) -> bool:
+    """Whether the operator's host side is C++."""
+    return (FOLDER / name / "op_host" / f"{name}.cpp").is_file()
 
 
 def outputs(plan: Callable[..., Plan], name: str, version: str, *inputs: Any, **attributes: Any) -> Any:
@@ -138,9 +158,24 @@ def _kernels(name: str, defines: tuple[str, ...]) -> KernelFile:
 
 
 @cache
-def _module(path: Path, name: str) -> ModuleType:
-    if not path.is_file():
+def _project(name: str) -> ProjectOperator:
+    return load_project(_folder(name), _type(name))
+
+
+def _folder(name: str) -> Path:
+    if name not in names():
         raise BadArgument(f"there is no operator {name!r}", cure=f"there are {', '.join(names())}")
+    return FOLDER / name
+
+
+def _type(name: str) -> str:
+    """The operator type of a folder: moe_gating_topk -> MoeGatingTopk."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+@cache
+def _module(path: Path, name: str) -> ModuleType:
+    _folder(name)
     spec = importlib.util.spec_from_file_location(f"toprope.ops.{name}.{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -16,14 +16,14 @@ from toprope.project.host import DYNAMIC, OperatorDef, TensorDef, TensorValue, T
 Array = np.ndarray[Any, Any]
 
 
-def arrays_of(of: OperatorDef, tensor: TensorDef, value: Any) -> list[Array]:
-    """The arrays given for one input, contiguous and writable; copies, so that what the caller has stays as it is."""
+def arrays_of(of: OperatorDef, tensor: TensorDef, value: Any, *, copy: bool = True) -> list[Array]:
+    """The arrays given for one input, contiguous; copies, so that what the caller has stays as it is, unless nothing will be written."""
     if value is None:
         return []
     values = value if isinstance(value, list | tuple) and tensor.mode == DYNAMIC else [value]
     out = []
     for each in values:
-        array = np.array(each, order="C", copy=True).view(np.ndarray)
+        array = (np.array(each, order="C") if copy else np.asarray(each, order="C")).view(np.ndarray)
         try:
             ge_type(array.dtype)
         except BadArgument as error:
@@ -67,8 +67,12 @@ def matching_combination(of: OperatorDef, inputs: list[list[TensorValue]]) -> in
     fits = [k for k in range(count) if all(_has(d, t, k) for d, t in pairs)]
     if not fits:
         rows = dict.fromkeys(", ".join(f"{d.name} {d.dtype(k)}" for d, _ in pairs) for k in range(count))
+        alike = len({t.dtype for _, t in pairs}) > 1 and all(
+            len({d.dtype(k) for d, _ in pairs}) == 1 for k in range(count)
+        )
         raise BadArgument(
-            f"{of.type} does not take {', '.join(f'{d.name} {t.dtype}' for d, t in pairs)}",
+            f"{of.type} does not take {', '.join(f'{d.name} {t.dtype}' for d, t in pairs)}"
+            + ("; all must have the same element type" if alike else ""),
             cure="its definition lists: " + "; ".join(list(rows)[:8]) + (" ..." if len(rows) > 8 else ""),
         )
     return next((k for k in fits if all(d.format(k) == t.format for d, t in pairs)), fits[0])
@@ -97,7 +101,8 @@ def followed_shapes(
     return [replace(blank, shape=s.shape, dtype=s.dtype if typed else blank.dtype) for blank, s in pairs]
 
 
-def fresh_output(of: OperatorDef, tensor: TensorDef, value: TensorValue) -> Array:
+def fresh_output(of: OperatorDef, tensor: TensorDef, value: TensorValue, *, fill: bool = True) -> Array:
+    """A new array for an output. Every bit is one (NaN, -1), so that what the kernel leaves out is seen, unless nothing will run."""
     if any(n < 0 for n in value.shape):
         raise InferFailed(
             f"the shape of output {tensor.name} of {of.type} is not known: {list(value.shape)}",
@@ -108,11 +113,10 @@ def fresh_output(of: OperatorDef, tensor: TensorDef, value: TensorValue) -> Arra
             f"output {tensor.name} of {of.type} is {value.dtype}, which NumPy cannot hold",
             cure="choose another element type",
         )
-    # As on the chip, fresh memory holds anything; what the kernel leaves out is then visible.
-    return np.frombuffer(
-        bytearray(b"\xa5" * max(1, int(np.prod(value.shape, dtype=np.int64)) * value.dtype.numpy.itemsize)),
-        value.dtype.numpy,
-    )[: int(np.prod(value.shape, dtype=np.int64))].reshape(value.shape)
+    array = np.empty(value.shape, value.dtype.numpy)
+    if fill:
+        array.reshape(-1).view(np.uint8)[...] = 0xFF
+    return array
 
 
 def fill_initial(of: OperatorDef, outputs: list[list[Array]], types: Mapping[str, GeType]) -> None:
@@ -125,7 +129,7 @@ def fill_initial(of: OperatorDef, outputs: list[list[Array]], types: Mapping[str
 
 
 def kernel_arguments(
-    of: OperatorDef, inputs: list[list[Array]], outputs: list[list[Array]], tiling: Tiling
+    of: OperatorDef, inputs: list[list[Array]], outputs: list[list[Array]], tiling: Tiling, *, fill: bool = True
 ) -> list[Any]:
     """The kernel's GM arguments: tensors (a list as its descriptor and then its members), workspace, tiling data."""
     out: list[Any] = []
@@ -135,7 +139,10 @@ def kernel_arguments(
         else:
             out.append(group[0] if group else None)
     size = tiling.workspace_bytes
-    out.append(np.full(size, 0xA5, np.uint8) if size else None)
+    room = np.empty(size, np.uint8)
+    if fill:
+        room[...] = 0xFF
+    out.append(room if size else None)
     out.append(np.frombuffer(bytearray(tiling.data), np.uint8) if tiling.data else None)
     return out
 

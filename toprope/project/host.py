@@ -74,7 +74,10 @@ class OperatorDef:
     has_infer_type: bool
     needs_value: frozenset[int] = frozenset()
     family_tensors: Mapping[str, Mapping[str, tuple[TensorDef, ...]]] = field(default_factory=dict, repr=False)
-    kernel_files: Mapping[str, str] = field(default_factory=dict)
+    kernel_files: Mapping[str, str] = field(
+        default_factory=dict
+    )  # family of chips -> source in op_kernel, without .cpp
+    kernel_entries: Mapping[str, str] = field(default_factory=dict)  # family of chips -> function in it
 
     def for_chip(self, chip: str) -> OperatorDef:
         """The definition with the inputs and outputs that one chip's configuration replaces."""
@@ -224,7 +227,8 @@ class HostLibrary:
         for row in self._lib.toprope_host_log().decode(errors="replace").split("\x1e"):
             parts = row.split("\x1f")
             if len(parts) == 5:
-                rows.append((parts[0], f"{parts[1]}: {parts[4]}", f"{Path(parts[2]).name}:{parts[3]}"))
+                named = f"{parts[1]}: {parts[4]}" if parts[1] else parts[4]
+                rows.append((parts[0], named, f"{Path(parts[2]).name}:{parts[3]}"))
         return rows
 
     def _judge(self, of: OperatorDef, answer: dict[str, Any], kind: type[ProjectError], described: str) -> None:
@@ -242,7 +246,9 @@ class HostLibrary:
             )
         raise kind(
             f"{answer['step']} of {of.type} returned {answer['status']:#x} for {described}{where}",
-            cure="give shapes, types and attributes that the function accepts, or correct its check",
+            cure="do what the logged line says, or correct the check there"
+            if said
+            else "give shapes, types and attributes that the function accepts, or log what is wrong with ASC_CPU_LOG_ERROR",
         )
 
     def _begin(self, of: OperatorDef, problem: Problem, soc: Soc) -> int:
@@ -345,8 +351,13 @@ def _operator(row: dict[str, Any]) -> OperatorDef:
         has_infer_type=bool(row["infer_type"]),
         needs_value=frozenset(needs),
         family_tensors={g["chip"]: {k: _tensors(g[k]) for k in ("inputs", "outputs")} for g in configs},
-        kernel_files={g["chip"]: g["extended"]["opFile.value"] for g in configs if "opFile.value" in g["extended"]},
+        kernel_files=_extended(configs, "opFile.value"),
+        kernel_entries=_extended(configs, "opInterface.value"),
     )
+
+
+def _extended(configs: list[dict[str, Any]], key: str) -> dict[str, str]:
+    return {g["chip"]: g["extended"][key] for g in configs if key in g["extended"]}
 
 
 def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorDef, ...]:

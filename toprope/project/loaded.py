@@ -30,8 +30,8 @@ from toprope.project.ge_types import GE_TYPES, GeType, ge_type
 from toprope.project.host import DYNAMIC, OPTIONAL, HostLibrary, OperatorDef, Problem, TensorValue, Tiling
 from toprope.project.host_build import host_library, host_sources, shared_sources
 from toprope.project.operators import Operator
-from toprope.project.project_kernel import ProjectKernel, kernel_source, project_kernel
-from toprope.project.tiling_fields import check_layout, decode
+from toprope.project.project_kernel import ProjectKernel, kernel_source, project_kernel, snake
+from toprope.project.tiling_fields import changed_data, check_layout, decode
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.timing import Timeline
@@ -138,15 +138,20 @@ class ProjectOperator:
         soc: str | Soc = DEFAULT_SOC,
         out: Sequence[Array] | None = None,
         options: Mapping[str, Any] | None = None,
+        tiling: Tiling | None = None,
         **attributes: Any,
     ) -> OperatorRun:
-        """As a call, but returns the whole OperatorRun. `options` go to the launch (sync, time_only, time_limit_s, ...)."""
+        """As a call, but returns the whole OperatorRun. `options` go to the launch (sync, time_only, time_limit_s, ...).
+
+        `tiling` takes the place of what the tiling function would decide; see `changed`. With time_only no array is copied or filled.
+        """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         of = self._for(chip)
-        arrays = [arrays_of(of, d, v) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
+        fill = not (options or {}).get("time_only", False)
+        arrays = [arrays_of(of, d, v, copy=fill) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
         shapes = [[TensorValue(a.shape, ge_type(a.dtype), value=a) for a in group] for group in arrays]
         problem, types, formats = self._problem(of, chip, shapes, attributes, None)
-        outputs = self._outputs(of, problem, arrays, out)
+        outputs = self._outputs(of, problem, arrays, out, fill)
         problem = replace(
             problem,
             outputs=[
@@ -155,7 +160,7 @@ class ProjectOperator:
             ],
         )
         types.update({d.name: ge_type(g[0].dtype) for d, g in zip(of.outputs, outputs, strict=True) if g})
-        tiling = self._tile(of, problem, chip)
+        tiling = tiling or self._tile(of, problem, chip)
         kernel = self._kernel(of, chip, tiling, types, formats, [*arrays, *outputs])
         check_layout(self.project.library, of, tiling, self.project.operator, kernel.path)
         if tiling.need_atomic or any(t.initial is not None for t in of.outputs):
@@ -165,7 +170,10 @@ class ProjectOperator:
                 f"the tiling function of {of.type} set no number of blocks", cure="call context->SetBlockDim(...)"
             )
         launch = kernel[tiling.block_dim](
-            *kernel_arguments(of, arrays, outputs, tiling), soc=chip, tiling_key=tiling.key, **(options or {})
+            *kernel_arguments(of, arrays, outputs, tiling, fill=fill),
+            soc=chip,
+            tiling_key=tiling.key,
+            **(options or {}),
         )
         named = {d.name: (g if d.mode == DYNAMIC else g[0]) for d, g in zip(of.outputs, outputs, strict=True) if g}
         return OperatorRun(named, tiling, launch)
@@ -192,6 +200,29 @@ class ProjectOperator:
         problem, types, found_formats = self._problem(of, chip, given, attributes, output_shapes)
         del types, found_formats
         return self._tile(of, problem, chip)
+
+    def changed(
+        self,
+        tiling: Tiling,
+        *,
+        key: int | None = None,
+        block_dim: int | None = None,
+        workspaces: Sequence[int] | None = None,
+        **fields: Any,
+    ) -> Tiling:
+        """A tiling with another key, number of blocks, workspaces (bytes) or fields of its data, for `run(..., tiling=...)`.
+
+        So a choice is tried out without an edit of the host code. Raises BadArgument for a field that the data does not have.
+        """
+        data = changed_data(self.project.library, self.definition, tiling, self.project.operator, fields)
+        new = replace(
+            tiling,
+            data=data,
+            key=tiling.key if key is None else key,
+            block_dim=tiling.block_dim if block_dim is None else block_dim,
+            workspaces=tiling.workspaces if workspaces is None else tuple(workspaces),
+        )
+        return replace(new, fields=decode(self.project.library, self.definition, new, self.project.operator))
 
     def infer_shape(
         self,
@@ -322,7 +353,7 @@ class ProjectOperator:
         return outs
 
     def _outputs(
-        self, of: OperatorDef, problem: Problem, arrays: list[list[Array]], given: Sequence[Array] | None
+        self, of: OperatorDef, problem: Problem, arrays: list[list[Array]], given: Sequence[Array] | None, fill: bool
     ) -> list[list[Array]]:
         """Arrays for the outputs: the caller's, a copy of the input of the same name, or new ones full of rubbish."""
         if given is not None:
@@ -338,7 +369,7 @@ class ProjectOperator:
             if by_name.get(d.name):
                 outs.append(by_name[d.name])  # the kernel updates this input in place
                 continue
-            outs.append([fresh_output(of, d, t) for t in group])
+            outs.append([fresh_output(of, d, t, fill=fill) for t in group])
         return outs
 
     def _tile(self, of: OperatorDef, problem: Problem, chip: Soc) -> Tiling:
@@ -423,8 +454,9 @@ class LoadedProject:
 
 
 def load_project(path: str | Path, operator: str = "") -> ProjectOperator:
-    """The operator of a project folder (op_host/, op_kernel/); its type name chooses among several. Compiles on first use.
+    """The operator of a project folder (op_host/, op_kernel/). Compiles on first use.
 
+    Its type name chooses among several; without one, the operator that the folder is named after.
     Works on a project made by `toprope new` or msopgen and on one operator's folder inside a repository's checkout. Raises BadInput,
     CompileFailed, MissingHostSource, MissingHeader.
     """
@@ -439,6 +471,8 @@ def load_project(path: str | Path, operator: str = "") -> ProjectOperator:
     if operator and operator not in found:
         raise BadInput(f"{path} has no operator {operator}", cure="it has " + ", ".join(found))
     if not operator and len(found) > 1:
+        if named := next((found[n] for n in found if snake(n) == folder.name), None):
+            return named
         raise BadInput(
             f"{path} defines {len(found)} operators",
             cure="choose one: load_project(path, operator=...) with " + ", ".join(found),

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toprope.errors import BadInput
@@ -108,9 +108,13 @@ def project_files(p: Prototype, units: tuple[str, ...] = DEFAULT_UNITS) -> dict[
     }  # fmt: skip
 
 
-def build_files(op: str, name: str, units: tuple[str, ...]) -> dict[str, str]:
-    """What every project has, whatever its operator computes: the build with a toolkit, and the CI file."""
-    names = {"op": op, "name": name, "units": ";".join(units)}
+def build_files(op: str, name: str, units: tuple[str, ...], others: Sequence[str] = ()) -> dict[str, str]:
+    """What every project has, whatever its operator computes: the build with a toolkit, and the CI file.
+
+    `others`: further operator types whose kernels are in the same file.
+    """
+    sources = "".join(render("cmake_source", {"op": each, "name": name}) for each in (op, *others))
+    names = {"op": op, "name": name, "units": ";".join(units), "sources": sources}
     return {
         "CMakeLists.txt": render("cmake_top", names),
         "CMakePresets.json": render("presets", names),

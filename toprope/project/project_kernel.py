@@ -19,7 +19,7 @@ from toprope.project.host import OperatorDef, TilingClass
 from toprope.project.operators import Operator
 from toprope.project.template_keys import Choice, declared, selections
 from toprope.soc import Soc
-from toprope.source import Parameter, entries
+from toprope.source import Entry, Parameter, entries
 
 _KEY_IS = re.compile(r"\bTILING_KEY_(?:IS|LIST)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _INTEGER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])")
@@ -27,16 +27,19 @@ _INTEGER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])")
 
 @dataclass(frozen=True)
 class ProjectKernel(Kernel):
-    """A kernel called through a function with one GM pointer for each array, so that the members of tensor lists are known as GM."""
+    """An entry, or a call of it with one GM pointer for each array, so that the members of tensor lists are known as GM."""
 
     header: str = ""
-    call: str = ""
+    call: str = ""  # empty: the entry is what is launched, and one build serves all entries of its file
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
-        parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
         unit = f'{self.header}#include "{self.path.resolve()}"\n#include "core/entry.h"\n'
-        unit += f"static void toprope_project_entry({parameters}) {{ {self.call}; }}\n"
-        unit += f"TOPROPE_ENTRY({self.name}, toprope_project_entry)\n"
+        if self.call:
+            parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
+            unit += f"static void toprope_project_entry({parameters}) {{ {self.call}; }}\n"
+            unit += f"TOPROPE_ENTRY({self.name}, toprope_project_entry)\n"
+        else:
+            unit += "".join(f"TOPROPE_ENTRY({name}, {name})\n" for name in names)
         return shared_library(
             unit,
             include=(self.path.parent, *self.include),
@@ -115,7 +118,8 @@ def project_kernel(
     include = checkout.include_folders(operator)
     texts = {f: checkout.text(f) for f in checkout.reached(source, include)}
     found = entries(source)
-    entry = next((e for e in found if e.name == snake(of.type)), found[0])
+    named = (next((n for f, n in of.kernel_entries.items() if builds_for(f, soc.name)), ""), snake(of.type))
+    entry = next((e for name in named for e in found if e.name == name), found[0])
     if len(entry.parameters) != len(pointers):
         raise BadKernel(
             f"{source.name}:{entry.line}: {entry.signature} takes {len(entry.parameters)} arguments, {of.type} has {len(pointers)}: "
@@ -125,13 +129,19 @@ def project_kernel(
     arguments = ""
     if entry.template:
         arguments = _template_arguments("\n".join(texts.values()), entry.template, key, of, types, source)
-    else:
+    elif len(found) == 1:
         _check_branches("\n".join(texts.values()), key, of, source)
-    plain = {
+    else:
+        _check_branches(_body(texts[source.resolve()], entry.name), key, of, source)
+    defined = {
         n
         for text in texts.values()
         for n in re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", text)
     }
+    defines, header = type_defines(of, types, formats), tiling_header(classes, of, key, defined)
+    if _plain(entry) and not any(members for _, members in pointers):
+        siblings = tuple(e.name for e in found if _plain(e) and e.name != entry.name)
+        return ProjectKernel(source, entry, tuple(include), defines, siblings=siblings, header=header)
     names = [p.name or f"argument{i}" for i, p in enumerate(entry.parameters)]
     parameters = []
     for name, (_, members) in zip(names, pointers, strict=True):
@@ -144,10 +154,21 @@ def project_kernel(
         source,
         replace(entry, parameters=tuple(parameters), template="", task_type=task_type),
         tuple(include),
-        type_defines(of, types, formats),
-        header=tiling_header(classes, of, key, plain),
+        defines,
+        header=header,
         call=f"{function}({passed})",
     )
+
+
+def _plain(entry: Entry) -> bool:
+    """Whether an entry can be launched as it is: no template, and every parameter is a GM pointer."""
+    return not entry.template and all(p.type == "GM_ADDR" and p.name for p in entry.parameters)
+
+
+def _body(text: str, entry: str) -> str:
+    """What stands between an entry's name and the next entry: of several kernels in a file each has keys of its own."""
+    parts = re.split(r"\b__global__\b", text)
+    return next((p for p in parts[1:] if re.match(rf"[^({{;]*\b{entry}\s*\(", p)), text)
 
 
 def _check_branches(text: str, key: int, of: OperatorDef, source: Path) -> None:

@@ -30,6 +30,25 @@ def decode(library: HostLibrary, of: OperatorDef, found: Tiling, operator: Opera
     return _values(struct, found.data, known, 0) if struct is not None and struct.bytes <= len(found.data) else {}
 
 
+def changed_data(
+    library: HostLibrary, of: OperatorDef, found: Tiling, operator: Operator, fields: Mapping[str, Any]
+) -> bytes:
+    """The tiling data with other values in some fields. Raises BadArgument for a field that it does not have as numbers."""
+    struct = _host_struct(library, of, found, _known(library, operator)) if fields else None
+    places = {f.name: f for f in struct.fields} if struct is not None else {}
+    data = bytearray(found.data)
+    for name, value in fields.items():
+        if name not in places:
+            raise BadArgument(
+                f"the tiling data of {of.type} has no field {name}",
+                cure="it has " + (", ".join(places) or "no fields that can be read"),
+            )
+        at = places[name]
+        words = np.asarray(value, dtypes.dtype(at.type.split("::")[-1]).numpy).reshape(at.count).tobytes()
+        data[at.offset : at.offset + len(words)] = words
+    return bytes(data)
+
+
 def check_layout(library: HostLibrary, of: OperatorDef, found: Tiling, operator: Operator, kernel: Path) -> None:
     """Raise TilingMismatch if the kernel reads tiling data in another layout than the host wrote, as far as both can be read."""
     read = tiling.structs(kernel)

@@ -169,8 +169,8 @@ def _evaluated(node: ast.expr, inputs: Mapping[str, Input], attrs: Mapping[str, 
 def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str, Any] | None = None) -> Runner:
     """The runner that `--run` or a case file names.
 
-    "golden"; "numpy.add", "torch.abs", "file.py:function"; "kernel.cpp" or "kernel.cpp:entry" (.cpp and .asc files); "project" or
-    "project:folder" (a folder with op_host and op_kernel).
+    "golden"; "numpy.add", "torch.abs", "file.py:function"; "kernel.cpp" or "kernel.cpp:entry" (.cpp and .asc files); "project",
+    "project:folder" (a folder with op_host and op_kernel) or "project:folder:Operator".
     """
     table = settings or {}
     folder = suite.path if suite.path.is_dir() else suite.path.parent
@@ -191,10 +191,11 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
         # As for kernels: only cases of projects need it.
         from toprope.project.loaded import load_project
 
+        place, _, operator_type = entry.partition(":")
         try:
-            operator = load_project(folder / entry)
+            operator = load_project(folder / place, operator_type)
         except TopropeError as error:
-            raise FormatError(str(error), where=str(folder / entry)) from error
+            raise FormatError(str(error), where=str(folder / place)) from error
         return ProjectRunner(operator, soc or str(table.get("soc", "ascend910b1")))
     base = None if path and Path(path).is_file() else folder
     golden = golden_from(text, base)

@@ -13,7 +13,8 @@ using namespace AscendC;
 template <typename T, int buffers>
 class KernelAdd {
 public:
-    __aicore__ inline void Run(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, float alpha, const AddTilingData& tiling) {
+    __aicore__ inline void Run(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, const AddTilingData& tiling) {
+        const float alpha = tiling.alpha;
         const uint64_t begin = tiling.coreLength * GetBlockIdx();
         if (begin >= tiling.length) return;
         const uint64_t left = tiling.length - begin, length = left < tiling.coreLength ? left : tiling.coreLength;
@@ -91,16 +92,16 @@ private:
     GlobalTensor<T> x1Gm, x2Gm, zGm;
 };
 
-extern "C" __global__ __aicore__ void add(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, float alpha, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void add(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(AddTilingData);
     GET_TILING_DATA(data, tiling);
-    KernelAdd<DTYPE_X1, 2>().Run(x1, x2, z, alpha, data);
+    KernelAdd<DTYPE_X1, 2>().Run(x1, x2, z, data);
 }
 
-extern "C" __global__ __aicore__ void add_naive(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, float alpha, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void add_naive(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(AddTilingData);
     GET_TILING_DATA(data, tiling);
-    KernelAdd<DTYPE_X1, 1>().Run(x1, x2, z, alpha, data);
+    KernelAdd<DTYPE_X1, 1>().Run(x1, x2, z, data);
 }

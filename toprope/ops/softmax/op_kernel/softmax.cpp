@@ -24,6 +24,7 @@ class SoftmaxWholeRows {
 public:
     __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const SoftmaxTilingData& tiling) {
         const uint32_t rows = tiling.rows, columns = tiling.columns;
+        if (rows == 0 || columns == 0) return;
         width = tiles.Padded(columns);
         tiles.Open(pipe, x, y, static_cast<uint64_t>(rows) * columns, tiling.tileRows * width, tiling.buffers, -__builtin_inff());
         values.Open(pipe, tiling.tileRows, width);
@@ -200,7 +201,7 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR x, GM_ADDR y, GM_ADDR work
     else if (TILING_KEY_IS(2))
         SoftmaxWholeRows<DTYPE_X, false>().Run(x, y, data);
     else if (TILING_KEY_IS(3))
-        SoftmaxPieces<DTYPE_X>().Run(x, y, workspace, data);
+        SoftmaxPieces<DTYPE_X>().Run(x, y, GetUserWorkspace(workspace), data);
 }
 
 // The formula as it stands: three walks over each row, one buffer, maximum and sum in scalars.
@@ -209,6 +210,7 @@ class SoftmaxNaive {
 public:
     __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const SoftmaxTilingData& tiling) {
         const uint64_t size = static_cast<uint64_t>(tiling.rows) * tiling.columns;
+        if (size == 0) return;
         xGm.SetGlobalBuffer((__gm__ T*)x, size);
         yGm.SetGlobalBuffer((__gm__ T*)y, size);
         pipe.InitBuffer(inQueue, 1, PIECE * sizeof(T));
