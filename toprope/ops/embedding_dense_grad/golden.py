@@ -16,6 +16,7 @@ def embedding_dense_grad(
     num_weights: int = 1,
     padding_idx: int = -1,
     scale_grad_by_freq: int = 0,
+    deterministic: int = 0,
 ) -> Array:
     """Sums of the rows of grad that have the same index; rows of padding_idx are left out."""
     rows = grad.reshape(indices.size, grad.shape[-1])

@@ -15,6 +15,7 @@ TYPES = ("float32", "float16", "bfloat16")
 PIECE = 2048  # columns at a time
 BATCH_FLOATS = 8192  # of rows at a time, in float
 MOST_ROWS = 128
+MOST_RUN = 4096
 PART_COLUMNS = 256  # when indices are few, cores share rows; each gets about so many columns at least
 LINE = 128  # floats of a line of L2: parts are whole ones
 CORE_COUNT = 8  # indices of a core at least, and a multiple: cores begin on 32 bytes of the indices
@@ -30,6 +31,7 @@ def plan(
     num_weights: int,
     padding_idx: int = -1,
     scale_grad_by_freq: int = 0,
+    deterministic: int = 0,
 ) -> Plan:
     """The launch of a version ("optimised", "naive"): y[w], float32, is the sum of the rows of grad whose index is w.
 
@@ -56,14 +58,19 @@ def plan(
         "partColumns": part,
         "batchRows": 1 if naive else max(1, min(MOST_ROWS, BATCH_FLOATS // width)),
         "piece": piece,
+        "runLength": min(MOST_RUN, ceil_div(ceil_div(count, soc.aiv), 32) * 32),
         "sorted": int(positions is not None),
         "scaled": scale_grad_by_freq,
         "paddingIndex": padding_idx,
     }
     key = 2 if positions is not None and not naive else 1
+    if deterministic and positions is None and not naive:
+        key = 3
     workspace = None
     if key == 2:
         workspace = np.zeros(2 * soc.aiv * (width + 8), np.float32)
+    elif key == 3:
+        workspace = np.zeros(4 * count + 2 * soc.aiv * (width + 8), np.float32)
     elif scale_grad_by_freq:
         workspace = np.zeros(num_weights, np.float32)
     entry = "embedding_dense_grad_naive" if naive else "embedding_dense_grad"

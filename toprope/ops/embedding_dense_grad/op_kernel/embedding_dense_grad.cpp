@@ -1,11 +1,13 @@
 // The gradient of an embedding: row i of grad is added to row indices[i] of the result, whose other rows are 0.
 //   embedding_dense_grad, key 1  rows in the order of grad, with atomic additions: the order of a sum is that in which cores arrive
 //   embedding_dense_grad, key 2  sorted indices: rows of one index are summed in UB, in an order that depends on the indices only
+//   embedding_dense_grad, key 3  the same, after a sort on the chip
 //   embedding_dense_grad_naive   atomic additions, a row at a time
 // Cores get equal runs of the (sorted) indices, however often one of them occurs. A run of equal indices that crosses from core to core
 // leaves a part on each; when all are there, the core on which the run begins adds the parts in order.
 #include "kernel_operator.h"
 #include "embedding_dense_grad_tiling_data.h"
+#include "index_sort.h"
 
 using namespace AscendC;
 
@@ -22,15 +24,15 @@ constexpr uint32_t INDEX_TILE = 1024, BLOCK = 8, ZERO_FLOATS = 8192;
 __aicore__ inline uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 __aicore__ inline uint32_t RoundUp(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
-// Tensors, the core's share, and the steps that all kernels take.
-template <typename T>
+// Tensors, the core's share, and the steps that all kernels take. `entries`: the indices are what IndexSort made of them.
+template <typename T, bool entries = false>
 class GradRows {
 protected:
     __aicore__ inline void Open(GM_ADDR grad, GM_ADDR indices, GM_ADDR positions, GM_ADDR y, GM_ADDR workspace, const Tiling& tiling) {
         t = tiling;
         const uint64_t all = static_cast<uint64_t>(t.weights) * t.columns;
         gradGm.SetGlobalBuffer((__gm__ T*)grad, static_cast<uint64_t>(t.count) * t.columns);
-        indexGm.SetGlobalBuffer((__gm__ int32_t*)indices, t.count);
+        indexGm.SetGlobalBuffer((__gm__ int32_t*)indices, static_cast<uint64_t>(t.count) * (entries ? 2 : 1));
         positionGm.SetGlobalBuffer((__gm__ int32_t*)positions, t.count);
         yGm.SetGlobalBuffer((__gm__ float*)y, all);
         countGm.SetGlobalBuffer((__gm__ float*)workspace, t.weights);
@@ -60,14 +62,20 @@ protected:
     // Indices (and positions) of up to INDEX_TILE elements, for the scalar unit.
     __aicore__ inline uint32_t LoadIndices(uint32_t at) {
         const uint32_t n = Least(INDEX_TILE, end - at);
-        const DataCopyExtParams bytes{1, static_cast<uint32_t>(n * sizeof(int32_t)), 0, 0, 0};
+        const DataCopyExtParams bytes{1, static_cast<uint32_t>(n * sizeof(int32_t) * (entries ? 2 : 1)), 0, 0, 0};
         Order<HardEvent::S_MTE2>();
-        DataCopyPad(index, indexGm[at], bytes, {false, 0, 0, 0});
-        if (t.sorted) DataCopyPad(position, positionGm[at], bytes, {false, 0, 0, 0});
+        DataCopyPad(index, indexGm[entries ? 2ull * at : at], bytes, {false, 0, 0, 0});
+        if (!entries && t.sorted) DataCopyPad(position, positionGm[at], bytes, {false, 0, 0, 0});
         Order<HardEvent::MTE2_S>();
         return n;
     }
-    __aicore__ inline uint64_t Row(uint32_t at, uint32_t i) { return t.sorted ? position.GetValue(i) : at + i; }
+    // Index i of all, of the loaded ones, and the row of grad that belongs to it.
+    __aicore__ inline int32_t IndexAt(uint64_t i) { return entries ? indexGm.GetValue(2 * i) - INDEX_KEY : indexGm.GetValue(i); }
+    __aicore__ inline int32_t Number(uint32_t i) { return entries ? index.GetValue(2 * i) - INDEX_KEY : index.GetValue(i); }
+    __aicore__ inline uint64_t Row(uint32_t at, uint32_t i) {
+        if constexpr (entries) return index.GetValue(2 * i + 1);
+        return t.sorted ? position.GetValue(i) : at + i;
+    }
     __aicore__ inline bool Counts(int32_t number) const { return number != t.paddingIndex; }
 
     // How often each index occurs: ones are added to a table in the workspace.
@@ -182,11 +190,11 @@ private:
     uint32_t width = 0;
 };
 
-// Key 2. Runs of equal indices are folded in place in UB, all that end in a batch are stored together; one that goes on is kept open.
-template <typename T>
-class GradSorted : GradRows<T> {
-    using Base = GradRows<T>;
-    using Base::t, Base::index, Base::begin, Base::end;
+// Keys 2 and 3. Runs of equal indices are folded in place in UB, all that end in a batch are stored together; one that goes on is kept open.
+template <typename T, bool entries>
+class GradSorted : GradRows<T, entries> {
+    using Base = GradRows<T, entries>;
+    using Base::t, Base::begin, Base::end;
     static constexpr uint32_t MOST_ROWS = 256;
 
 public:
@@ -207,8 +215,8 @@ public:
         Base::template Order<HardEvent::V_MTE3>();
         Base::Clear(Base::yGm, static_cast<uint64_t>(t.weights) * t.columns, zeros);
         if (begin < end) {
-            before = begin > 0 ? Base::indexGm.GetValue(begin - 1) : -1;
-            after = end < t.count ? Base::indexGm.GetValue(end) : -1;
+            before = begin > 0 ? Base::IndexAt(begin - 1) : -1;
+            after = end < t.count ? Base::IndexAt(end) : -1;
         }
         SyncAll();
         for (uint32_t at = 0; at < t.partColumns; at += t.piece) {  // as often on all cores: they meet
@@ -230,10 +238,10 @@ private:
         openRows = 0;
         for (uint32_t at = begin; at < end; at += INDEX_TILE) {
             const uint32_t n = Base::LoadIndices(at);
-            const int32_t next = at + n < end ? Base::indexGm.GetValue(at + n) : -1;
+            const int32_t next = at + n < end ? Base::IndexAt(at + n) : -1;
             for (uint32_t i = 0; i < n; i += t.batchRows) {
                 const uint32_t rows = Least(t.batchRows, n - i);
-                Batch(at, i, rows, column, i + rows < n ? index.GetValue(i + rows) : next);
+                Batch(at, i, rows, column, i + rows < n ? Base::Number(i + rows) : next);
             }
         }
     }
@@ -243,8 +251,8 @@ private:
         Widen(sums, rows);
         uint32_t starts[MOST_ROWS], places[MOST_ROWS], ended = 0;
         for (uint32_t r = 0, run = 1; r < rows; r += run) {
-            const int32_t number = index.GetValue(from + r);
-            for (run = 1; r + run < rows && index.GetValue(from + r + run) == number; run++) {
+            const int32_t number = Base::Number(from + r);
+            for (run = 1; r + run < rows && Base::Number(from + r + run) == number; run++) {
             }
             const Floats row = sums[r * width];
             FoldRows(row, run);
@@ -298,7 +306,7 @@ private:
                                  uint32_t ended) {
         const DataCopyExtParams bytes{1, static_cast<uint32_t>(columns * sizeof(float)), 0, 0, 0};
         for (uint32_t i = 0; i < ended; i++) {
-            const int32_t number = index.GetValue(from + starts[i]);
+            const int32_t number = Base::Number(from + starts[i]);
             const Floats row = sums[starts[i] * width];
             if (places[i] != RESULT) {
                 DataCopyPad(Part(GetBlockIdx(), places[i]), row, bytes);
@@ -311,7 +319,7 @@ private:
 
     // The core on which a run begins adds what the cores after it have of it, in order.
     __aicore__ inline void Join(uint32_t column) {
-        if (begin == end || after < 0 || Base::indexGm.GetValue(end - 1) != after) return;
+        if (begin == end || after < 0 || Base::IndexAt(end - 1) != after) return;
         if (before == after) return;  // it began on an earlier core
         const Floats sum = outQueue.template AllocTensor<float>();
         uint32_t rows = 0;
@@ -341,7 +349,7 @@ private:
     }
     __aicore__ inline bool IsFirst(uint32_t core, int32_t number) {
         const uint32_t at = core / t.parts * t.coreCount;
-        return at < t.count && Base::indexGm.GetValue(at) == number;
+        return at < t.count && Base::IndexAt(at) == number;
     }
 
     TQue<TPosition::VECIN, 1> inQueue, partQueue;
@@ -361,7 +369,11 @@ extern "C" __global__ __aicore__ void embedding_dense_grad(GM_ADDR grad, GM_ADDR
     if (TILING_KEY_IS(1))
         GradAtomic<DTYPE_GRAD, 2>().Run(grad, indices, positions, y, workspace, data);
     else if (TILING_KEY_IS(2))
-        GradSorted<DTYPE_GRAD>().Run(grad, indices, positions, y, workspace, data);
+        GradSorted<DTYPE_GRAD, false>().Run(grad, indices, positions, y, workspace, data);
+    else if (TILING_KEY_IS(3)) {
+        GM_ADDR entries = IndexSort().Run(indices, workspace, data.count, data.runLength);
+        GradSorted<DTYPE_GRAD, true>().Run(grad, entries, positions, y, workspace + 4ull * data.count * sizeof(int32_t), data);
+    }
 }
 
 extern "C" __global__ __aicore__ void embedding_dense_grad_naive(GM_ADDR grad, GM_ADDR indices, GM_ADDR positions, GM_ADDR y,

@@ -12,6 +12,7 @@ struct EmbeddingDenseGradTilingData {
     uint32_t partColumns;  // columns of each
     uint32_t batchRows;    // rows that are in UB together
     uint32_t piece;        // columns of a row that are in UB together
+    uint32_t runLength;    // indices that a core sorts together, a multiple of 32
     uint32_t sorted;       // indices ascend and `positions` says where their rows are
     uint32_t scaled;       // rows are divided by how often their index occurs
     int32_t paddingIndex;  // rows of this index count for nothing; negative: none
