@@ -51,6 +51,7 @@ def text() -> str:
     rows = {
         "SoftMax": "least = GetSoftMaxMinTmpSize(shape, bytes, false); most = GetSoftMaxMaxTmpSize(shape, bytes, false);",
         "Flash": "least = GetSoftMaxFlashV2MinTmpSize(shape, bytes, 4, true); most = GetSoftMaxFlashV2MaxTmpSize(shape, bytes, 4, true);",
+        "Pasa": "GetSoftMaxFlashV3MaxMinTmpSize(shape, bytes, 4, most, least, true);",
         "Grad": "least = GetSoftMaxGradMinTmpSize(shape, bytes, false, false); most = GetSoftMaxGradMaxTmpSize(shape, bytes, false, false);",
         "LayerNorm": "GetLayerNormMaxMinTmpSize(shape, bytes, false, most, least);",
         "RmsNorm": "GetRmsNormMaxMinTmpSize(shape, bytes, most, least);",
@@ -69,6 +70,13 @@ def text() -> str:
         uint32_t all[] = {t.srcM, t.srcK, t.splitM, t.rangeM, t.tailM, t.outMaxK, u.m, u.split, n.bLength, n.sLength, n.hLength, n.originalHLength, r.sLength};
         for (int i = 0; i < 13; ++i) z.SetValue(i, (int32_t)all[i]);""",
         ["m", "k", "space"],
+    )
+    out += ub_kernel(
+        "Pasa",
+        {"x": "half", "y": "half", "c": "float", "b": "float", "a": "float", "e": "half", "t": "uint8_t"},
+        "SoftMaxTiling tiling; SoftMaxParams p{(uint32_t)m, (uint32_t)k, (uint32_t)m, (uint32_t)k};"
+        "SoftmaxFlashV3<half, float>(y, c, b, a, x, e, c, b, a, t, tiling, p);",
+        ["m", "k"],
     )
     info = "SoftMaxTiling tiling; SoftMaxShapeInfo info{(uint32_t)m, (uint32_t)k, (uint32_t)m, (uint32_t)k};"
     norm = "tiling; tiling.bLength = 1; tiling.sLength = m; tiling.hLength = tiling.originalHLength = k;"
@@ -175,6 +183,32 @@ def test_row_wise_functions_work_with_the_least(compiled: KernelFile, name: str,
         counts.append(len(run.trace.instrs))
     assert np.array_equal(results[0], results[1])
     assert counts[0] > counts[1] == counts[2], "the most is what makes one round of it"
+
+
+def test_the_softmax_that_levels_means_works_with_the_least(compiled: KernelFile) -> None:
+    least, most = sizes(compiled, "Pasa", 16, 512, 2)[:2]
+    assert 0 < least < most
+    x = np.random.default_rng(0).standard_normal((16, 512)).astype(np.float16)
+    values, factor = np.zeros((16, 8), np.float32), np.zeros((16, 16), np.float16)
+    results = []
+    for space in (least, most):
+        y = np.zeros_like(x)
+        run = call(
+            compiled,
+            "Pasa",
+            x,
+            y,
+            values.copy(),
+            values.copy(),
+            values.copy(),
+            factor,
+            np.zeros(space, np.uint8),
+            16,
+            512,
+        )
+        assert not mistakes(run)
+        results.append(y)
+    assert np.array_equal(*results) and results[0].any()
 
 
 def test_tiling_structures(compiled: KernelFile) -> None:

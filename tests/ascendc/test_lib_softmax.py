@@ -27,7 +27,33 @@ def flash(
     return e, top, e.sum(-1, keepdims=True) + factor * in_sum, factor
 
 
+def pasa(
+    x: np.ndarray, alpha: float, loops: int, before: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, ...]:
+    """result, mean, sum, max, and with `before` (mean, sum, max of the rounds before) the factor that corrects earlier results."""
+    m, n = x.shape
+    scale = alpha / (1 - alpha)
+    column = np.arange(n)
+    part_of_sum = np.where(column < 512, column // 64, column // 8 % 8)
+    local = np.stack([x[:, part_of_sum == i].sum(-1) for i in range(8)], -1) / (n / 8)
+    mean = x.mean(-1, keepdims=True)
+    levelled = x - ((mean - local) * scale)[:, column // (n // 8)]
+    if before is None:
+        top, shift, total = levelled.max(-1, keepdims=True), 0.0, 0.0
+        y = np.exp(levelled - top)
+        return y, mean, y.sum(-1, keepdims=True), top
+    old_mean, old_total, old_top = before
+    running = (mean + old_mean * (loops - 1)) / loops
+    shift = (mean - running) * scale
+    earlier = old_top + (old_mean - running) * scale
+    top = np.maximum(levelled.max(-1, keepdims=True) + shift, earlier)
+    y, factor = np.exp(levelled - (top - shift)), np.exp(earlier - top)
+    total = factor * old_total + y.sum(-1, keepdims=True)
+    return y, running, total, top, factor
+
+
 ORACLES: dict[str, Oracle] = {
+    "SoftmaxFlashV3": pasa,
     "SoftMax": softmax,
     "SimpleSoftMax": lambda x, top, total: np.exp(x - top) / total,
     "SoftmaxFlashV2": flash,
@@ -75,6 +101,13 @@ def text() -> str:
             f"{info} SoftmaxFlash<{d}>(y, b, a, x, e, b, a, t, tiling, true, info);",
             ["m", "k", "n"],
         )
+    out += ub_kernel(
+        "Pasa",
+        {"x": "half", "y": "half", "c": "float", "b": "float", "a": "float", "e": "half", "t": "uint8_t"},
+        "SoftMaxTiling tiling; SoftMaxParams p{(uint32_t)m, (uint32_t)k, (uint32_t)m, (uint32_t)k, (uint32_t)loops, 8, 0.9375f};"
+        "if (loops > 1) SoftmaxFlashV3<half, float, true>(y, c, b, a, x, e, c, b, a, t, tiling, p); else SoftmaxFlashV3<half, float>(y, c, b, a, x, e, c, b, a, tiling, p);",
+        ["m", "k", "loops"],
+    )
     for c in CPP.values():
         three = {"g": c, "x": c, "y": c, "t": "uint8_t"}
         out += ub_kernel(
@@ -258,3 +291,40 @@ def test_packed_row_values_are_read_at_whole_blocks(compiled: KernelFile, pair: 
     close(a, top)
     close(e, np.exp(before - top))
     close(b, np.exp(wide - top[:, None]).sum(-1) + np.exp(before - top) * old_sum.astype(np.float64))
+
+
+@pytest.mark.parametrize("n", [512, 1088, 2048])
+def test_running_softmax_that_levels_means(compiled: KernelFile, n: int) -> None:
+    m, per = 8 if n == 2048 else 16, 8
+    rng = np.random.default_rng(n)
+    y, e = np.zeros((m, n), np.float16), np.zeros((m, 16), np.float16)
+    c, b, a = (np.zeros((m, per), np.float32) for _ in range(3))
+    before = None
+    for loops in (1, 2, 3):
+        x = (rng.standard_normal((m, n)) * 2 + loops).astype(np.float16)
+        x[:, n // 2] += np.float16(1)
+        run = call(compiled, "Pasa", x, y, c, b, a, e, np.zeros(65536, np.uint8), m, n, loops)
+        assert not mistakes(run)
+        expected = pasa(x.astype(np.float64), 0.9375, loops, before)
+        close(y, expected[0])
+        for got, wanted in zip((c, b, a), expected[1:4], strict=True):
+            np.testing.assert_allclose(got, wanted.repeat(per, 1), rtol=2e-5, atol=2e-5)
+        if before is not None:
+            close(e, expected[4].repeat(16, 1))
+        before = (c[:, :1].astype(np.float64), b[:, :1].astype(np.float64), a[:, :1].astype(np.float64))
+
+
+def test_the_example_of_the_page_that_levels_means(compiled: KernelFile) -> None:
+    """The page's example: eight rows that count up by 2.5 each, 0.5 from the rounds before."""
+    x = np.linspace(0, 20, 8 * 2048).reshape(8, 2048).astype(np.float16)
+    y, e = np.zeros_like(x), np.zeros((8, 16), np.float16)
+    c, b, a = (np.full((8, 8), 0.5, np.float32) for _ in range(3))
+    call(compiled, "Pasa", x, y, c, b, a, e, np.zeros(65536, np.uint8), 8, 2048, 2)
+    np.testing.assert_allclose(y[0, :3], [0.0049, 0.004906, 0.004913], rtol=2e-3)
+    np.testing.assert_allclose(y[0, -3:], [0.998, 1, 1], rtol=2e-3)
+
+
+def test_shapes_that_cannot_be_levelled_are_a_finding(compiled: KernelFile) -> None:
+    x, c, e = np.zeros((8, 256), np.float16), np.zeros((8, 8), np.float32), np.zeros((8, 16), np.float16)
+    run = call(compiled, "Pasa", x, x.copy(), c, c.copy(), c.copy(), e, np.zeros(65536, np.uint8), 8, 256, 1)
+    assert mistakes(run) == {"softmax-shape"}

@@ -72,10 +72,5 @@ TOPROPE_NOT_YET_ON_TENSORS(AntiQuantize, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(PhiloxRandom, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Subs, "Ascend 950 only")
 TOPROPE_NOT_YET_ON_TENSORS(Divs, "Ascend 950 only")
-// Its page's example fixes how the eight partial means are summed, but nothing on it says which columns each is subtracted from: the eight
-// contiguous parts of a row, or every eighth block of it.
-TOPROPE_NOT_YET_ON_TENSORS(
-    SoftmaxFlashV3,
-    "not supported yet: its page leaves open which columns each of the eight partial means is subtracted from; use SoftmaxFlashV2")
 
 #undef TOPROPE_NOT_YET_ON_TENSORS

@@ -92,19 +92,25 @@ struct Rows {
     // dst = src op blocks, row by row; op is called as op(dst, src0, src1, mask, repeats, strides).
     template <typename F>
     void with_blocks(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks) const {
+        with_blocks_of(op, dst, src, blocks, 0, width, 1);
+    }
+    // The same for columns begin..end - 1; the blocks of two rows are `block_pitch` blocks apart.
+    template <typename F>
+    void with_blocks_of(const F& op, const Tensor& dst, const Tensor& src, const Tensor& blocks, uint32_t begin, uint32_t end,
+                        uint8_t block_pitch) const {
         const auto pitch = static_cast<uint8_t>(width / 8);
         if (rows_repeat()) {
             for (uint32_t done = 0; done < rows; done += 255)
-                for (uint32_t column = 0; column < width; column += 64)
-                    op(dst[done * width + column], src[done * width + column], blocks[done * 8],
-                       uint64_t{width - column < 64 ? width - column : 64}, rows - done < 255 ? rows - done : 255,
-                       AscendC::BinaryRepeatParams(1, 1, 0, pitch, pitch, 1));
+                for (uint32_t column = begin; column < end; column += 64)
+                    op(dst[done * width + column], src[done * width + column], blocks[done * block_pitch * 8],
+                       uint64_t{end - column < 64 ? end - column : 64}, rows - done < 255 ? rows - done : 255,
+                       AscendC::BinaryRepeatParams(1, 1, 0, pitch, pitch, block_pitch));
         } else
             for (uint32_t r = 0; r < rows; ++r)
-                for (uint32_t column = 0; column < width;) {
-                    const uint32_t left = (width - column) / 64, repeats = left == 0 ? 1 : left < 255 ? left : 255;
-                    op(dst[r * width + column], src[r * width + column], blocks[r * 8], uint64_t{left == 0 ? width - column : 64}, repeats,
-                       AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
+                for (uint32_t column = begin; column < end;) {
+                    const uint32_t left = (end - column) / 64, repeats = left == 0 ? 1 : left < 255 ? left : 255;
+                    op(dst[r * width + column], src[r * width + column], blocks[r * block_pitch * 8],
+                       uint64_t{left == 0 ? end - column : 64}, repeats, AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
                     column += repeats * 64;
                 }
         wait();

@@ -31,7 +31,7 @@ struct RowTemporaries {
 };
 constexpr RowTemporaries softmax_temporaries(uint32_t element_bytes) { return {2, element_bytes < 4 ? 1u : 0u}; }
 constexpr RowTemporaries flash_temporaries(uint32_t element_bytes) { return {3, element_bytes < 4 ? 1u : 0u}; }
-inline constexpr RowTemporaries kSoftmaxGradTemporaries{1, 2}, kLayerNormTemporaries{2, 2}, kRmsNormTemporaries{1, 2},
-    kStatisticsTemporaries{3, 2}, kNormGradTemporaries{4, 3};
+inline constexpr RowTemporaries kPasaTemporaries{4, 1}, kSoftmaxGradTemporaries{1, 2}, kLayerNormTemporaries{2, 2},
+    kRmsNormTemporaries{1, 2}, kStatisticsTemporaries{3, 2}, kNormGradTemporaries{4, 3};
 
 }  // namespace toprope

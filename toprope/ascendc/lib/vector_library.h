@@ -10,7 +10,7 @@
 #include "norm_groups.h"
 #include "power.h"
 #include "quant.h"
-#include "softmax.h"
+#include "softmax_pasa.h"
 #include "sort.h"
 #include "reduce_pattern.h"
 #include "transpose.h"

@@ -84,6 +84,18 @@ void SoftMaxFlashV2TilingFunc(const Shape& srcShape, const uint32_t dataTypeSize
                             softmaxFlashTiling);
 }
 
+// The page: dataTypeSize1 is 2, dataTypeSize2 is 4.
+template <typename Shape>
+void GetSoftMaxFlashV3MaxMinTmpSize(const Shape& srcShape, const uint32_t dataTypeSize1, const uint32_t, uint32_t& maxValue,
+                                    uint32_t& minValue, const bool, const bool = false) {
+    toprope::softmax_space(srcShape, dataTypeSize1, toprope::kPasaTemporaries).give(maxValue, minValue);
+}
+template <typename Shape, typename Tiling>
+void SoftMaxFlashV3TilingFunc(const Shape& srcShape, const uint32_t dataTypeSize1, const uint32_t dataTypeSize2,
+                              const uint32_t localWorkSpaceSize, Tiling& softmaxFlashV3Tiling, const bool, const bool = false) {
+    toprope::softmax_tiling(srcShape, dataTypeSize1, dataTypeSize2, toprope::kPasaTemporaries, localWorkSpaceSize, softmaxFlashV3Tiling);
+}
+
 template <typename Shape>
 uint32_t GetSoftMaxGradMaxTmpSize(const Shape& srcShape, const uint32_t dataTypeSize, const bool, const bool) {
     return toprope::softmax_space(srcShape, dataTypeSize, toprope::kSoftmaxGradTemporaries).most;
