@@ -5,27 +5,25 @@
 namespace {
 using namespace toprope;
 
+// One row. Up to one repeat (64 floats, 128 halves): its blocks of 32 bytes one after the other, then pairs within the block. Longer:
+// at most eight stripes one after the other, then halves against halves down to 64 floats (one block of halves), then pairs.
 template <Fold fold, uint32_t lanes>
-float fold_row(const float* row, uint32_t columns, float* partial) {
-    const float* from = row;
-    for (uint32_t left = columns;;) {
-        const uint32_t results = (left + lanes - 1) / lanes;
-        for (uint32_t i = 0; i < results; ++i) {
-            float v[lanes];
-            const uint32_t active = left - i * lanes < lanes ? left - i * lanes : lanes;
-            std::memcpy(v, from + i * lanes, active * sizeof(float));
-            for (uint32_t lane = active; lane < lanes; ++lane) v[lane] = fold_identity<fold>();
-            if constexpr (fold == Fold::SUM) {
-                fold_levels<float, fold>(v, lanes, lanes == 64 ? 6 : 7);
-                partial[i] = v[0];
-            } else {
-                partial[i] = extreme_of<fold, lanes>(v);
-            }
-        }
-        if (results == 1) return partial[0];
-        left = results;
-        from = partial;
+float fold_row(const float* row, uint32_t columns, float* held) {
+    constexpr uint32_t block = lanes / 8, last = lanes == 64 ? 64 : block;
+    const bool is_short = columns <= lanes;
+    uint32_t stripe = is_short ? block : lanes;
+    while (!is_short && ceil_div(columns, stripe) > 8) stripe *= 2;
+    for (uint32_t i = 0; i < stripe; ++i) held[i] = i < columns ? row[i] : fold_identity<fold>();
+    for (uint32_t at = stripe; at < columns; at += stripe) {
+        const uint32_t n = columns - at < stripe ? columns - at : stripe;
+        for (uint32_t i = 0; i < n; ++i) held[i] = fold_two<fold>(held[i], row[at + i]);
+        for (uint32_t i = n; is_short && i < stripe; ++i) held[i] = fold_two<fold>(held[i], fold_identity<fold>());
     }
+    uint32_t left = stripe;
+    for (; !is_short && left > last; left /= 2)
+        for (uint32_t i = 0; i < left / 2; ++i) held[i] = fold_two<fold>(held[i], held[left / 2 + i]);
+    for (; left > 1; left /= 2) fold_levels<float, fold>(held, left, 1);
+    return held[0];
 }
 template <Fold fold, uint32_t lanes>
 void fold_rows(const float* x, float* out, uint32_t rows, uint32_t columns, float* partial) {

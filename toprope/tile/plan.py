@@ -13,6 +13,7 @@ from toprope.tile.language import i32
 from toprope.tile.program import ONE, ByIndex, Loop, Program, Region, Value
 
 BLOCK_BYTES, REPEAT_BYTES = 32, 256
+GROUP_ROWS = 64  # rows that go together where each needs a whole repeat of scratch
 UB_BYTES = 196608  # the unified buffer of every chip with cube and vector cores side by side
 _IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
 
@@ -254,12 +255,12 @@ def _scratch(plan: Plan) -> None:
 
 
 def _partial_bytes(program: Program, v: Value) -> int:
-    """One result per repeat of every row that is reduced at once, and room for a whole repeat to read behind them."""
-    axes = v.args[0].axes
-    results = value_bytes(program, (ONE, axes[1]), v.dtype) // REPEAT_BYTES
-    pitch = -(-results * v.dtype.bits // 8 // BLOCK_BYTES) * BLOCK_BYTES
-    rows = 1 if axes[0] == ONE else min(248, program.indices[axes[0]].size)
-    return -(-(rows * pitch + REPEAT_BYTES) // REPEAT_BYTES) * REPEAT_BYTES
+    """Of each row of a group a stripe (a repeat, or at most a quarter of the row) and a block; short rows take a block each."""
+    axes, size = v.args[0].axes, v.dtype.bits // 8
+    width = value_bytes(program, (ONE, axes[1]), v.dtype)
+    rows = 1 if axes[0] == ONE else program.indices[axes[0]].size
+    group = min(rows, GROUP_ROWS)
+    return group * (REPEAT_BYTES + -(-width // 4 // BLOCK_BYTES) * BLOCK_BYTES) + -(-rows // 8) * 8 * BLOCK_BYTES + REPEAT_BYTES
 
 
 def needs_blocks(v: Value) -> bool:
@@ -268,9 +269,9 @@ def needs_blocks(v: Value) -> bool:
 
 
 def blocks_bytes(program: Program, v: Value) -> int:
-    """A block of 32 bytes for every row, eight rows at a time, and behind them a repeat of 256 bytes for every row."""
+    """A block of 32 bytes for every row of short ones; of longer ones a block and a repeat for every row of a group."""
     rows = 1 if v.axes[0] == ONE else program.indices[v.axes[0]].size
-    return -(-rows // 8) * 8 * BLOCK_BYTES + rows * REPEAT_BYTES
+    return max(GROUP_ROWS, -(-rows // 8) * 8) * BLOCK_BYTES + min(rows, GROUP_ROWS) * REPEAT_BYTES
 
 
 def loops(program: Program) -> list[Loop]:
