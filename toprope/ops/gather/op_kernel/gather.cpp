@@ -43,6 +43,7 @@ class GatherRows {
 public:
     __aicore__ inline void Run(GM_ADDR table, GM_ADDR indices, GM_ADDR y, const GatherTilingData& tiling) {
         rowBytes = tiling.rowBytes;
+        if (rowBytes == 0 || tiling.indices == 0) return;
         tableGm.SetGlobalBuffer((__gm__ uint8_t*)table, static_cast<uint64_t>(tiling.tableRows) * rowBytes);
         yGm.SetGlobalBuffer((__gm__ uint8_t*)y, static_cast<uint64_t>(tiling.indices) * rowBytes);
         list.Open(pipe, indices, tiling);
@@ -168,7 +169,7 @@ private:
     TBuf<TPosition::VECCALC> offsetBuffer;
 };
 
-extern "C" __global__ __aicore__ void gather(GM_ADDR table, GM_ADDR indices, GM_ADDR y, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void gather(GM_ADDR table, GM_ADDR indices, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(GatherTilingData);
     GET_TILING_DATA(data, tiling);
@@ -178,7 +179,7 @@ extern "C" __global__ __aicore__ void gather(GM_ADDR table, GM_ADDR indices, GM_
         GatherResident().Run(table, indices, y, data);
 }
 
-extern "C" __global__ __aicore__ void gather_naive(GM_ADDR table, GM_ADDR indices, GM_ADDR y, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void gather_naive(GM_ADDR table, GM_ADDR indices, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(GatherTilingData);
     GET_TILING_DATA(data, tiling);
