@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from toprope.kernel import Run, load
-from toprope.timing import Timeline
+from toprope.timing import Timeline, predict
 
 HERE = Path(__file__).parent
 
@@ -22,6 +22,7 @@ class Published:
     """A published measurement: time and busy time per pipe, in microseconds, and how to repeat it here.
 
     `closed`: the kernel is not public, the tiling is ours. `repeats`: the row of the same kernel that measures the same work again. `span` says what was timed: the "task", the "slowest core" or the "mean core".
+    `l2` is "warm" where the source says that the launch before, or a prefetch, left the arrays in L2.
     """
 
     series: str
@@ -40,6 +41,7 @@ class Published:
     part: int = 1
     note: str = ""
     repeats: str = ""
+    l2: str = "cold"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def published() -> list[Published]:
             "kernel": series["kernel"],
             "source": series["source"],
             "closed": series.get("closed", False),
+            "l2": series.get("l2", "cold"),
         }
         rows += [Published(**shared, note=series.get("note", ""), **row) for row in series["row"]]
     return rows
@@ -89,7 +92,7 @@ def run(row: Published) -> Outcome:
     """Launch the row's kernel and predict its trace."""
     launched = launch(row)
     started = time.perf_counter()
-    timeline: Timeline = launched.timeline
+    timeline: Timeline = predict(launched.trace, launched.soc, l2=row.l2)
     elapsed = time.perf_counter() - started
     return Outcome(
         row=row,
@@ -132,7 +135,12 @@ def _matmul(row: Published) -> Run:
     tiling = ("base_m", "base_n", "single_m", "single_n", "step_ka", "step_kb", "l1_buffers", "unit_flag", "cores_m")
     kernel = load(
         HERE / "kernels" / "matmul.cpp",
-        defines=(*_defines(at, *tiling), "BASE_K=64", f"TRANS_B={at.get('trans_b', 0)}"),
+        defines=(
+            *_defines(at, *tiling),
+            "BASE_K=64",
+            f"TRANS_B={at.get('trans_b', 0)}",
+            f"ZIGZAG={at.get('zigzag', 0)}",
+        ),
     ).matmul
     m, n, k = at["m"] // row.part, at["n"], at["k"]
     a, b, c = (
@@ -187,6 +195,39 @@ def _sigmoid(row: Published) -> Run:
     return kernel[48](x, np.zeros_like(x), x.size, soc=row.chip, time_only=True)
 
 
+def _convolution(row: Published) -> Run:
+    at = row.setup
+    batch, channels, filters, height, width = (at[name] for name in ("batch", "channels", "filters", "height", "width"))
+    kernel = load(HERE / "kernels" / "convolution.cpp", defines=_defines(at, "base_m", "base_n")).convolution
+    x = np.zeros((batch, channels // 16, height, width, 16), np.float16)
+    w = np.zeros((channels // 16 * 9, filters // 16, 16, 16), np.float16)
+    y = np.zeros((batch, filters // 16, height, width, 16), np.float16)
+    shape = height, width, channels, filters, at["single_n"]
+    return kernel[batch * filters // at["single_n"]](x, w, y, *shape, soc=row.chip, time_only=True)
+
+
+def _flash_attention(row: Published) -> Run:
+    at = row.setup
+    queries, keys, groups = at["queries"], at["keys"], min(at["queries"] // 128, 24)
+    defines = _defines(at, "tile", "ahead", "queue", "period")
+    kernel = load(HERE / "kernels" / "flash_attention.cpp", defines=defines).flash_attention
+    q, k, v = (np.zeros((n, 128), np.float16) for n in (queries, keys, keys))
+    queues = np.zeros(groups * at["queue"] * 128 * (at["tile"] * 6 + 128 * 4), np.uint8)
+    return kernel[groups](
+        q, k, v, np.zeros((queries, 128), np.float32), queues, queries, keys, soc=row.chip, time_only=True
+    )
+
+
+def _flash_attention_batches(row: Published) -> Run:
+    at = row.setup
+    keys, blocks = at["keys"], at["heads"] * at["keys"] // 128 // row.part
+    defines = _defines(at, "stages", "interval")
+    kernel = load(HERE / "kernels" / "flash_attention_batches.cpp", defines=defines).flash_attention_batches
+    q, k, v = (np.zeros((n, 128), np.float16) for n in (blocks * 128, keys, keys))
+    workspace = np.zeros(24 * 3 * at["stages"] * 128 * 128, np.float16)
+    return kernel[24](q, k, v, np.zeros_like(q), workspace, blocks, keys, soc=row.chip, time_only=True)
+
+
 _KERNELS: dict[str, Callable[[Published], Run]] = {
     "add": _add,
     "data_copy": _data_copy,
@@ -194,4 +235,7 @@ _KERNELS: dict[str, Callable[[Published], Run]] = {
     "matmul_object": _matmul_object,
     "bias": _bias,
     "sigmoid": _sigmoid,
+    "convolution": _convolution,
+    "flash_attention": _flash_attention,
+    "flash_attention_batches": _flash_attention_batches,
 }
