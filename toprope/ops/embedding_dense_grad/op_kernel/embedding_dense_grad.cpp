@@ -190,7 +190,8 @@ private:
     uint32_t width = 0;
 };
 
-// Keys 2 and 3. Runs of equal indices are folded in place in UB, all that end in a batch are stored together; one that goes on is kept open.
+// Keys 2 and 3. Runs of equal indices are folded in place in UB, all that end in a batch are stored together; one that goes on is kept
+// open.
 template <typename T, bool entries>
 class GradSorted : GradRows<T, entries> {
     using Base = GradRows<T, entries>;
@@ -366,13 +367,15 @@ extern "C" __global__ __aicore__ void embedding_dense_grad(GM_ADDR grad, GM_ADDR
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);  // vector cores only, with the flags that SyncAll needs
     REGISTER_TILING_DEFAULT(EmbeddingDenseGradTilingData);
     GET_TILING_DATA(data, tiling);
+    if (data.columns == 0) return;
+    GM_ADDR room = GetUserWorkspace(workspace);
     if (TILING_KEY_IS(1))
-        GradAtomic<DTYPE_GRAD, 2>().Run(grad, indices, positions, y, workspace, data);
+        GradAtomic<DTYPE_GRAD, 2>().Run(grad, indices, positions, y, room, data);
     else if (TILING_KEY_IS(2))
-        GradSorted<DTYPE_GRAD, false>().Run(grad, indices, positions, y, workspace, data);
+        GradSorted<DTYPE_GRAD, false>().Run(grad, indices, positions, y, room, data);
     else if (TILING_KEY_IS(3)) {
-        GM_ADDR entries = IndexSort().Run(indices, workspace, data.count, data.runLength);
-        GradSorted<DTYPE_GRAD, true>().Run(grad, entries, positions, y, workspace + 4ull * data.count * sizeof(int32_t), data);
+        GM_ADDR entries = IndexSort().Run(indices, room, data.count, data.runLength);
+        GradSorted<DTYPE_GRAD, true>().Run(grad, entries, positions, y, room + 4ull * data.count * sizeof(int32_t), data);
     }
 }
 
@@ -381,5 +384,7 @@ extern "C" __global__ __aicore__ void embedding_dense_grad_naive(GM_ADDR grad, G
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     REGISTER_TILING_DEFAULT(EmbeddingDenseGradTilingData);
     GET_TILING_DATA(data, tiling);
-    GradAtomic<DTYPE_GRAD, 1>().Run(grad, indices, positions, y, workspace, data);
+    if (data.columns == 0) return;
+    GM_ADDR room = GetUserWorkspace(workspace);
+    GradAtomic<DTYPE_GRAD, 1>().Run(grad, indices, positions, y, room, data);
 }

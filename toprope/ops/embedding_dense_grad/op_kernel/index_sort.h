@@ -35,8 +35,8 @@ public:
     }
 
 private:
-    static constexpr uint32_t QUEUES = 4, ENTRY = 2, SORTED = 32, CHUNK = 2048, BLOCK = 8;  // queues of a merge, floats of an entry, entries
-                                                                                           // of a queue in UB, floats of a block
+    static constexpr uint32_t QUEUES = 4, ENTRY = 2, SORTED = 32, CHUNK = 2048, BLOCK = 8;  // queues of a merge, floats of an entry,
+                                                                                            // entries of a queue in UB, floats of a block
     __aicore__ inline void Take(GM_ADDR from, GM_ADDR to) {
         fromGm.SetGlobalBuffer((__gm__ float*)from, static_cast<uint64_t>(all) * ENTRY);
         toGm.SetGlobalBuffer((__gm__ float*)to, static_cast<uint64_t>(all) * ENTRY);
