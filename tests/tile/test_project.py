@@ -26,7 +26,8 @@ def test_project_kernel_gives_the_same_bits(tmp_path: Path) -> None:
     level_a, out = np.zeros_like(x), np.zeros_like(x)
     KERNELS.rms_norm(x, g, level_a)
     kernel = toprope.load(tmp_path / "op_kernel/rms_norm.cpp").rms_norm
-    tiling = {"M": 5, "N": 77, "number0": float(np.float32(1) / np.float32(77))}
+    tiling = KERNELS.rms_norm.tiling({"M": 5, "N": 77}, blocks=1)
+    assert tiling == {"M": 5, "N": 77, "number0": float(np.float32(1) / np.float32(77)), "rTile": 5, "buffers": 2}
     run = kernel[1](x, g, out, None, tiling)
     assert out.tobytes() == level_a.tobytes()
     assert [f.code for f in run.findings if f.severity == "error"] == []
@@ -36,7 +37,10 @@ def test_host_file_cuts_the_launch_and_names_shapes_and_types() -> None:
     host = tile.project_files(KERNELS.rms_norm)["op_host/rms_norm.cpp"]
     assert "tiling->N = static_cast<uint32_t>(context->GetInputShape(0)->GetStorageShape().GetDim(1));" in host
     assert "tiling->number0 = 1.0f / static_cast<float>(static_cast<double>(tiling->N));" in host
-    assert "const uint32_t tasks = ((tiling->M + 7) / 8);" in host and "GetCoreNumAiv()" in host
+    assert "const uint32_t tasks = ((tiling->M + tiling->rTile - 1) / tiling->rTile);" in host
+    assert "SetBlockDim(std::max(1u, std::min(tasks, platform.GetCoreNumAiv())))" in host
+    fixed = tile.project_files(KERNELS.rms_norm, R=8)["op_host/rms_norm.cpp"]
+    assert "const uint32_t tasks = ((tiling->M + 7) / 8);" in fixed and "tiling->buffers = " in fixed
     assert "out0->SetDim(1, context->GetInputShape(0)->GetDim(1));" in host
     assert "class RmsNorm : public OpDef" in host and "OP_ADD(RmsNorm);" in host and "ge::DT_FLOAT16" in host
     product = tile.project_files(KERNELS.matmul)

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
+from toprope.tile.amounts import Amount
+from toprope.tile.emit_operations import Operations, elements, literal, numpy_is_integer
+from toprope.tile.emit_text import FILL_PITCH
+from toprope.tile.language import Dim, f32, i32
+from toprope.tile.plan import GROUP_ROWS, Plan, names_of, pitch_elements
+from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of, clean
 
-from toprope.dtypes import Dtype
-from toprope.tile import rules
-from toprope.tile.emit_copies import Copies, clean
-from toprope.tile.emit_text import (
-    COLUMN_FOLD,
-    FILL_PITCH,
-    FILL_REPEAT,
-    PACK,
-    PACK_BY_OFFSET,
-    ROW_REDUCE,
-    SPREAD,
-    columns_operation,
-    rows_operation,
-)  # fmt: skip
-from toprope.tile.language import Dim
-from toprope.tile.plan import Plan, loops, pitch_elements
-from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of
+__all__ = ["ClassText", "entry_text", "head_text", "literal", "numbers_of", "variants"]
 
-_FOLDS = {"sum": "+", "max": ">", "min": "<"}
 _RESERVED = {
     "pipe",
     "arena",
@@ -43,26 +31,7 @@ _RESERVED = {
 }
 
 
-def literal(number: Number, kind: Dtype) -> str:
-    """A constant in an element type, exactly the float32 (or integer) that level A uses."""
-    assert number.value is not None
-    if numpy_is_integer(kind):
-        return f"static_cast<{kind.cpp}>({int(number.value)})"
-    value = float(np.float32(number.value))
-    if value in (float("inf"), float("-inf")):
-        text = f"{'-' if value < 0 else ''}__builtin_inff()"
-    else:
-        text = str(np.float32(value))
-        text += ("" if "." in text or "e" in text else ".0") + "f"
-    return text if kind.cpp == "float" else f"static_cast<{kind.cpp}>({text})"
-
-
-def numpy_is_integer(kind: Dtype) -> bool:
-    """Whether numbers of this type are exact."""
-    return kind.numpy is not None and kind.numpy.kind == "i"
-
-
-class ClassText(Copies):
+class ClassText(Operations):
     """Prints the class of one variant."""
 
     def __init__(
@@ -71,10 +40,12 @@ class ClassText(Copies):
         numbers: list[tuple[Number, bool]],
         functions: dict[str, str],
         *,
+        told: tuple[str, ...],
         beside_cube: bool,
         line_directives: bool,
     ) -> None:
         self.plan, self.program, self.numbers, self.directives = plan, plan.program, numbers, line_directives
+        self.told = told  # what the host chose
         title = "".join(part.capitalize() for part in self.program.name.split("_"))
         self.name = f"Kernel{title}{'Resident' if self.program.resident else ''}"
         self.source = Path(self.program.file).name
@@ -106,30 +77,63 @@ class ClassText(Copies):
         dims = [d.name for d in self.dims()]
         arguments = [f"GM_ADDR {p}" for p in self.params] + [f"uint32_t {d}" for d in dims]
         arguments += [f"{'int32_t' if i else 'float'} number{n}" for n, (_, i) in enumerate(self.numbers)]
+        arguments += [f"uint32_t {f}" for f in self.told]
         lines = [f"    __aicore__ inline void Init({', '.join(arguments)}) {{"]
         lines += [f"        this->{d} = {d};" for d in dims]
-        lines += [f"        this->number{n} = number{n};" for n in range(len(self.numbers))]
+        lines += [f"        this->{f} = {f};" for f in [*(f"number{n}" for n in range(len(self.numbers))), *self.told]]
+        lines += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
+        lines += self.sizes()
         for name, p in self.params.items():
             size = " * ".join(["static_cast<uint64_t>(" + p.dims[0].name + ")", *(d.name for d in p.dims[1:])])
             lines.append(f"        {name}Gm.SetGlobalBuffer((__gm__ {p.dtype.cpp}*){name}, {size});")
         for ring in self.plan.inputs + self.plan.outputs:
-            lines.append(f"        pipe.InitBuffer({ring.name}, {ring.depth}, {ring.bytes});")
+            lines.append(f"        pipe.InitBuffer({ring.name}, {self.depth(ring.depth)}, {ring.bytes.text});")
         for home, room in self.homes():
-            lines.append(f"        pipe.InitBuffer({home}, {room});")
+            up = "({} + 31) / 32 * 32" if home == "scratch" and room.names else "{}"
+            lines.append(f"        pipe.InitBuffer({home}, {up.format(room.text)});")
         if self.plan.steps_bytes:
+            count = elements(self.plan.steps_bytes, i32)
             lines += [
                 "        // Where the elements of a gather lie: one in each block of 32 bytes.",
-                f"        CreateVecIndex(steps.Get<int32_t>(), 0, {self.plan.steps_bytes // 4});",
-                f"        Muls(steps.Get<int32_t>(), steps.Get<int32_t>(), 32, {self.plan.steps_bytes // 4});",
+                f"        CreateVecIndex(steps.Get<int32_t>(), 0, {count});",
+                f"        Muls(steps.Get<int32_t>(), steps.Get<int32_t>(), 32, {count});",
             ]
         if self.plan.rows_bytes:
             lines.append(
                 "        // Rows are handled eight at a time, also in a smaller last tile: no number may be undefined."
             )
-            lines.append(f"        Duplicate(rows.Get<float>(), 0.0f, {self.plan.rows_bytes // 4});")
+            lines.append(f"        Duplicate(rows.Get<float>(), 0.0f, {elements(self.plan.rows_bytes, f32)});")
         return "\n".join([*lines, "    }\n"])
 
-    def homes(self) -> list[tuple[str, int]]:
+    def sizes(self) -> list[str]:
+        """What amounts hang on beside the padded widths."""
+        used = self.used_names()
+        found: list[str] = []
+        for i in self.program.indices.values():
+            names = names_of(i)
+            for name, text in (
+                (names.mask, f"({names.width} + 255) / 256 * 32"),
+                (names.rows, f"({i.chosen} + 15) / 16 * 16"),
+                (names.group, f"{i.chosen} < {GROUP_ROWS} ? {i.chosen} : {GROUP_ROWS}"),
+            ):
+                if name in used:
+                    found.append(f"        {name} = {text};")
+        return found
+
+    def used_names(self) -> set[str]:
+        """The names that some buffer hangs on."""
+        amounts = [r.bytes for r in self.plan.inputs + self.plan.outputs] + [room for _, room in self.homes()]
+        return {n for a in amounts for n in a.names} | {n for p in self.plan.places.values() for n in p.offset.names}
+
+    def depth(self, depth: int) -> str:
+        """How many buffers a ring has: one where the host found no room for more."""
+        return (
+            str(depth)
+            if depth == 1 or "buffers" not in self.told or not self.program.resident
+            else f"buffers == 1 ? 1 : {depth}"
+        )
+
+    def homes(self) -> list[tuple[str, Amount]]:
         """The TBufs and their bytes."""
         found = [("arena", self.plan.arena_bytes), ("rows", self.plan.rows_bytes), ("scratch", self.plan.scratch_bytes)]
         found.append(("steps", self.plan.steps_bytes))
@@ -151,11 +155,13 @@ class ClassText(Copies):
             lines.append(f"    TBuf<TPosition::VECCALC> {', '.join(h for h, _ in self.homes())};")
         for name, p in self.params.items():
             lines.append(f"    GlobalTensor<{p.dtype.cpp}> {name}Gm;")
-        lines.append(f"    uint32_t {', '.join(f'{d.name} = 0' for d in self.dims())};")
+        lines.append(f"    uint32_t {', '.join(f'{d} = 0' for d in [*(d.name for d in self.dims()), *self.told])};")
         for k, (_, is_integer) in enumerate(self.numbers):
             lines.append(f"    {'int32_t' if is_integer else 'float'} number{k} = 0;")
         for i in self.program.indices.values():
-            members = [f"{clean(i.name)}{part} = 0" for part in ("Begin", "Count", *self.derived(i))]
+            parts = ["Begin", "Count", *self.derived(i)]
+            kept = {names_of(i).mask, names_of(i).rows, names_of(i).group} & self.used_names()
+            members = [f"{n} = 0" for n in [*(f"{clean(i.name)}{part}" for part in parts), *sorted(kept)]]
             lines.append(f"    uint32_t {', '.join(members)};")
         return "\n".join(lines) + "\n"
 
@@ -163,7 +169,7 @@ class ClassText(Copies):
         """What is kept beside begin and count: the padded width of columns, the lanes of one number per row."""
         values = [v for r in self.regions for v in r.loads + r.ops]
         count, found = f"{clean(i.name)}Count", {}
-        if any(v.axes[1] == i.name for v in values):
+        if any(v.axes[1] == i.name for v in values) or names_of(i).width in self.used_names():
             found["Width"] = f"({count} + {self.pitch - 1}) / {self.pitch} * {self.pitch}"
         if any(v.axes == (i.name, ONE) for v in values):
             found["Lanes"] = f"({count} + 15) / 16 * 16"
@@ -175,19 +181,22 @@ class ClassText(Copies):
         """Process: the outermost loop dealt out to the cores, inner loops as they were written; and At, the place of a task."""
         loop, begin = self.program.loop, ["    __aicore__ inline void Process() {"]
         counts = [
-            f"        const uint32_t {clean(i.name)}Tiles = ({i.extent.text} + {i.size - 1}) / {i.size};"
+            f"        const uint32_t {clean(i.name)}Tiles = ({i.extent.text} + {less_one(i)}) / {i.step};"
             for i in loop.indices
         ]
         tasks = " * ".join(f"{clean(i.name)}Tiles" for i in loop.indices)
         begin += [*counts, f"        const uint32_t tasks = {tasks};"]
-        begin += [self.step(i, "        ") for i in self.program.indices.values() if i.whole]
         if self.ahead():
             body = [
                 "        if (GetBlockIdx() < tasks) {", "            At(GetBlockIdx());", "            CopyIn1();", "        }",
                 f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{",
-                f"            if (task + {self.stride} < tasks) {{  // the next tile comes in while this one is worked on",
+                f"            const bool more = task + {self.stride} < tasks{'' if self.depth(2) == '2' else ', early = buffers > 1'};",
+                f"            if (more{'' if self.depth(2) == '2' else ' && early'}) {{  // the next tile comes in while this one is worked on",
                 f"                At(task + {self.stride});", "                CopyIn1();", "            }", "            At(task);",
                 *self.calls(loop.body, "            ")[1:],
+                *([] if self.depth(2) == "2" else [
+                    "            if (more && !early) {", f"                At(task + {self.stride});", "                CopyIn1();", "            }",
+                ]),
             ]  # fmt: skip
         else:
             body = [
@@ -210,7 +219,7 @@ class ClassText(Copies):
         lines, rest, indices = [], "task", self.program.loop.indices
         for n, i in reversed(list(enumerate(indices))):
             here = rest if n == 0 else f"{rest} % {clean(i.name)}Tiles"
-            lines += [f"        {clean(i.name)}Begin = {here} * {i.size};", self.step(i, "        ")]
+            lines += [f"        {clean(i.name)}Begin = {here} * {i.step};", self.step(i, "        ")]
             rest = f"{rest} / {clean(i.name)}Tiles"
         for i, leader in self.program.followers:
             lines.append(f"        {clean(i.name)}Begin = {clean(leader.name)}Begin / {leader.size} * {i.size};")
@@ -223,7 +232,7 @@ class ClassText(Copies):
         count = (
             i.extent.text
             if i.whole
-            else f"{i.extent.text} - {n}Begin < {i.size} ? {i.extent.text} - {n}Begin : {i.size}"
+            else f"{i.extent.text} - {n}Begin < {i.step} ? {i.extent.text} - {n}Begin : {i.step}"
         )
         return "\n".join(
             [f"{indent}{n}Count = {count};", *(f"{indent}{n}{k} = {t};" for k, t in self.derived(i).items())]
@@ -242,7 +251,7 @@ class ClassText(Copies):
             deeper = indent
             for i in node.indices:
                 c = clean(i.name)
-                lines.append(f"{deeper}for ({c}Begin = 0; {c}Begin < {i.extent.text}; {c}Begin += {i.size}) {{")
+                lines.append(f"{deeper}for ({c}Begin = 0; {c}Begin < {i.extent.text}; {c}Begin += {i.step}) {{")
                 deeper += "    "
                 lines.append(self.step(i, deeper))
             lines += self.calls(node.body, deeper)
@@ -331,102 +340,13 @@ class ClassText(Copies):
         spot = self.plan.places[v]
         if spot.alias is not None:
             return f"LocalTensor<{kind}> {self.naming(v)} = {self.naming(spot.alias)};  // in place"
-        count = spot.bytes if v.op == "compare" else spot.bytes * 8 // v.dtype.bits
-        return f"LocalTensor<{kind}> {self.naming(v)} = {spot.home}.GetWithOffset<{kind}>({count}, {spot.offset});"
+        count = spot.bytes.text if v.op == "compare" else elements(spot.bytes, v.dtype)
+        return f"LocalTensor<{kind}> {self.naming(v)} = {spot.home}.GetWithOffset<{kind}>({count}, {spot.offset.text});"
 
-    # ---- one operation -----------------------------------------------------------------------------------------------
 
-    def operation(self, v: Value) -> list[str]:
-        """The instruction of one value."""
-        d = self.naming(v.target) if v.op == "assign" and v.target else self.naming(v)
-        a = [self.naming(x) for x in v.args]
-        n = self.lanes(v)
-        match v.op:
-            case "binary":
-                return [self.binary(v, d, a)]
-            case "scalar":
-                return [f"{rules.BINARY[v.name].with_scalar}({d}, {a[0]}, {self.number(v)}, {n});"]
-            case "unary":
-                return [f"{rules.UNARY[v.name].call}({d}, {a[0]}, {n});"]
-            case "cast":
-                mode = rules.CASTS[(v.args[0].dtype, v.dtype)]
-                return [f"Cast({d}, {a[0]}, RoundMode::{mode}, {self.lanes(v)});"]
-            case "full":
-                return [f"Duplicate({d}, {self.number(v)}, {n});"]
-            case "copy" | "assign":
-                return [f"DataCopy({d}, {a[0]}, {self.lanes(v)});"]
-            case "spread":
-                self.used_text["Spread"] = SPREAD
-                return [f"Spread({d}, {a[0]}, {self.lanes(v)});"]
-            case "pack" | "gather":
-                return [self.gathered(v, d, a)]
-            case "reduce" if v.args[0].axes[1] == v.axes[1]:
-                self.used_text["ColumnFold"] = COLUMN_FOLD
-                x = v.args[0]
-                return [f"ColumnFold<'{_FOLDS[v.name]}'>({d}, {a[0]}, {self.extent(x.axes[0])}, {self.width(x)});"]
-            case "reduce":
-                self.used_text["RowReduce"] = ROW_REDUCE
-                x = v.args[0]
-                flag = f"'{_FOLDS[v.name]}'"
-                room = self.scratch(v, 0, self.plan.partial_bytes)
-                return [
-                    f"RowReduce<{flag}>({d}, {a[0]}, {room}, {self.extent(x.axes[0])}, {self.extent(x.axes[1])}, {self.width(x)});"
-                ]
-            case "compare":
-                return self.compare(v, d, a)
-        other = a[2] if len(a) == 3 else self.number(v)
-        mode = "VSEL_TENSOR_TENSOR_MODE" if len(a) == 3 else "VSEL_TENSOR_SCALAR_MODE"
-        return [f"Select({d}, {a[0]}, {a[1]}, {other}, SELMODE::{mode}, {self.lanes(v)});"]
-
-    def gathered(self, v: Value, d: str, a: list[str]) -> str:
-        """Elements side by side: out of the blocks they were copied to, or out of a tile by a tile of offsets."""
-        rows, columns = self.extent(v.axes[0]), self.extent(v.axes[1])
-        width = "16" if v.is_rows else self.width(v)
-        if v.op == "pack":
-            self.used_text["Pack"] = PACK
-            return f"Pack({d}, {a[0]}, steps.Get<uint32_t>(), {rows}, {columns}, {width});"
-        self.used_text["PackByOffset"] = PACK_BY_OFFSET
-        return f"PackByOffset({d}, {a[0]}, {a[1]}, {columns}, {width});"
-
-    def binary(self, v: Value, d: str, a: list[str]) -> str:
-        call = rules.BINARY[v.name].call
-        x, y = v.args
-        if x.axes == y.axes:
-            return f"{call}({d}, {a[0]}, {a[1]}, {self.lanes(v)});"
-        swapped = x.axes != v.axes
-        small = x if swapped else y
-        by_rows = small.is_rows
-        suffix = ("Before" if swapped else "") + ("Rows" if by_rows else "Columns")
-        self.used_text[call + suffix] = (rows_operation if by_rows else columns_operation)(call, swapped)
-        full, one = (a[1], a[0]) if swapped else (a[0], a[1])
-        room = f"{self.scratch(v, self.plan.partial_bytes, self.plan.blocks_bytes)}, " if by_rows else ""
-        return f"{call}{suffix}({d}, {full}, {one}, {room}{self.extent(v.axes[0])}, {self.width(v)});"
-
-    def scratch(self, v: Value, offset: int, size: int) -> str:
-        return f"scratch.GetWithOffset<{v.dtype.cpp}>({size * 8 // v.dtype.bits}, {offset})"
-
-    def compare(self, v: Value, d: str, a: list[str]) -> list[str]:
-        self.used_text["FillRepeat"] = FILL_REPEAT
-        count = f"{d}Lanes"
-        lines = [f"const uint32_t {count} = FillRepeat({a[0]}, {self.lanes(v)});"]
-        if len(a) == 2 and a[1] != a[0]:
-            lines.append(f"FillRepeat({a[1]}, {self.lanes(v)});")
-        mode = f"CMPMODE::{rules.COMPARE[v.name].call}"
-        if len(a) == 2:
-            return [*lines, f"Compare({d}, {a[0]}, {a[1]}, {mode}, {count});"]
-        return [*lines, f"CompareScalar({d}, {a[0]}, {self.number(v)}, {mode}, {count});"]
-
-    def number(self, v: Value) -> str:
-        assert v.number is not None
-        if v.number.value is not None:
-            return literal(v.number, v.dtype)
-        return f"static_cast<{v.dtype.cpp}>(number{self.numbers.index((v.number, numpy_is_integer(v.dtype)))})"
-
-    def lanes(self, v: Value) -> str:
-        """Elements that an instruction over the whole value runs through, padding included."""
-        if v.is_rows:
-            return "16" if v.axes[0] == ONE else f"{clean(v.axes[0])}Lanes"
-        return self.width(v) if v.axes[0] == ONE else f"{clean(v.axes[0])}Count * {self.width(v)}"
+def less_one(i: Index) -> str:
+    """A step's size less one, for rounding up."""
+    return f"{i.chosen} - 1" if i.chosen else str(i.size - 1)
 
 
 def function(name: str, body: list[str]) -> str:
@@ -446,24 +366,25 @@ def numbers_of(plans: list[Plan]) -> list[tuple[Number, bool]]:
     return list(found)
 
 
-def variants(plans: list[Plan], *, beside_cube: bool, line_directives: bool) -> tuple[str, str]:
+def variants(
+    plans: list[Plan], *, told: tuple[str, ...] = (), beside_cube: bool, line_directives: bool
+) -> tuple[str, str]:
     """The classes of all variants with the functions they share, and the statements that choose and run one."""
     numbers = numbers_of(plans)
     functions: dict[str, str] = {}
     classes = [
-        ClassText(p, numbers, functions, beside_cube=beside_cube, line_directives=line_directives) for p in plans
+        ClassText(p, numbers, functions, told=told, beside_cube=beside_cube, line_directives=line_directives)
+        for p in plans
     ]
-    extra = [f"number{k}" for k in range(len(numbers))]
+    extra = [*(f"number{k}" for k in range(len(numbers))), *told]
 
     def launch(c: ClassText, indent: str) -> str:
         call = ", ".join([*c.params, *(d.name for d in c.dims()), *extra])
         return f"{indent}{c.name} op;\n{indent}op.Init({call});\n{indent}op.Process();\n"
 
     if len(classes) == 2:
-        inner = [i for lo in loops(classes[1].program)[1:] for i in lo.indices]
-        fits = " && ".join(dict.fromkeys(f"{i.extent.text} <= {i.size}" for i in inner))
         small, large = launch(classes[0], "        "), launch(classes[1], "        ")
-        body = f"    if ({fits}) {{  // every inner loop makes one trip\n{small}    }} else {{\n{large}    }}\n"
+        body = f"    if (buffers > 0) {{  // whole rows fit: every inner loop makes one trip\n{small}    }} else {{\n{large}    }}\n"
     else:
         body = launch(classes[0], "    ")
     texts = "\n".join(c.text() for c in classes)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toprope.tile.language import TileError
 from toprope.tile.plan import Plan
-from toprope.tile.program import ONE, ByIndex, Index, Program, Store, Value
+from toprope.tile.program import ONE, ByIndex, Index, Program, Store, Value, clean
 
 MOST_ROWS = 4095  # DataCopyPad's blockCount
-
-
-def clean(name: str) -> str:
-    """A C++ identifier made of a name or an expression."""
-    return re.sub(r"\W+", "_", name).strip("_")
 
 
 class Copies:

@@ -45,7 +45,7 @@ __aicore__ inline void JoinRows(const LocalTensor<T>& to, const LocalTensor<T>& 
     }
 }
 
-// Rows of at most one repeat: their blocks one after the other, eight rows in a repeat, then the lanes of what is left.
+// Rows of less than a repeat: their blocks one after the other, eight rows in a repeat, then the lanes of what is left.
 template <char fold, typename T>
 __aicore__ inline void ShortRowReduce(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& partial, uint32_t rows, uint32_t columns, uint32_t width) {
     constexpr uint32_t perBlock = 32 / sizeof(T);
@@ -76,12 +76,12 @@ __aicore__ inline void ShortRowReduce(const LocalTensor<T>& dst, const LocalTens
 template <char fold, typename T>
 __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& partial, uint32_t rows, uint32_t columns, uint32_t width) {
     constexpr uint32_t lanes = 256 / sizeof(T), perBlock = 32 / sizeof(T), most = @GROUP@;
-    if (columns <= lanes) return ShortRowReduce<fold>(dst, src, partial, rows, columns, width);
+    if (columns <= (sizeof(T) == 4 ? lanes / 4 * 3 : lanes)) return ShortRowReduce<fold>(dst, src, partial, rows, columns, width);
     uint32_t stripe = lanes;
     while ((columns + stripe - 1) / stripe > 8) stripe *= 2;
     for (uint32_t first = 0; first < rows; first += most) {
         const uint32_t n = rows - first < most ? rows - first : most;
-        const LocalTensor<T> x = src[first * width], folded = partial[n * stripe];
+        const LocalTensor<T> x = src[first * width], folded = partial[columns <= stripe ? 0 : n * stripe];
         for (uint32_t at = stripe; at < columns; at += stripe) {
             const uint32_t count = columns - at < stripe ? columns - at : stripe;
             const bool fresh = at == stripe && count == stripe;
@@ -93,6 +93,9 @@ __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>
         if constexpr (sizeof(T) == 2) {
             for (; left > 2 * perBlock; left /= 2) JoinRows<fold>(partial, partial, partial[left / 2], n, left / 2, stripe, stripe, stripe);
             JoinRows<fold>(folded, partial, partial[perBlock], n, perBlock, perBlock, stripe, stripe);
+        } else if (columns <= stripe) {  // a repeat of each row; its last block may be missing
+            Duplicate(folded, static_cast<T>(fold == '>' ? -__builtin_inff() : fold == '<' ? __builtin_inff() : -0.0f), n * perBlock);
+            Blocks<fold>(folded, x, columns, n, 1, width / perBlock);
         } else if (stripe / perBlock <= 255) {
             Blocks<fold>(folded, partial, lanes, n, 1, stripe / perBlock);
         } else {
@@ -106,7 +109,9 @@ __aicore__ inline void RowReduce(const LocalTensor<T>& dst, const LocalTensor<T>
 
 def row_reduce_bytes(rows: int, columns: int, bits: int) -> int:
     """Scratch of RowReduce: of each row of a group a stripe (a repeat, or at most a quarter of the row) and a block; of short rows a block each."""
-    stripe = REPEAT_BYTES + -(-columns * bits // 32 // BLOCK_BYTES) * BLOCK_BYTES if columns * bits > 8 * REPEAT_BYTES else 0
+    stripe = (
+        REPEAT_BYTES + -(-columns * bits // 32 // BLOCK_BYTES) * BLOCK_BYTES if columns * bits > 8 * REPEAT_BYTES else 0
+    )
     return min(rows, GROUP_ROWS) * stripe + -(-rows // 8) * 8 * BLOCK_BYTES + REPEAT_BYTES
 
 
@@ -124,9 +129,23 @@ def rows_operation(call: str, swapped: bool) -> str:
         order = (d, v, x, dr, vr, xr) if swapped else (d, x, v, dr, xr, vr)
         return f"{call}(dst[{to}], {operands}, {mask}, {repeats}, {{{', '.join(order)}}});"
 
-    short = operation("row * width + at", "room[row * perBlock]", "active", "repeats", ("stride", "stride", "1", "step", "step", "8"))
-    down = operation("first * width + at", "wide", "width - at < lanes ? width - at : lanes", "n", ("1", "1", "1", "stride", "stride", "8"))
-    along = operation("r * width + at", "wide[(r - first) * lanes]", "left < lanes ? left : lanes", "repeats", ("1", "1", "1", "8", "8", "0"))
+    short = operation(
+        "row * width + at", "room[row * perBlock]", "active", "repeats", ("stride", "stride", "1", "step", "step", "8")
+    )
+    down = operation(
+        "first * width + at",
+        "wide",
+        "width - at < lanes ? width - at : lanes",
+        "n",
+        ("1", "1", "1", "stride", "stride", "8"),
+    )
+    along = operation(
+        "r * width + at",
+        "wide[(r - first) * lanes]",
+        "left < lanes ? left : lanes",
+        "repeats",
+        ("1", "1", "1", "8", "8", "0"),
+    )
     what = f"{call}(v[r], x)" if swapped else f"{call}(x, v[r])"
     return f"""
 // dst = {what} for every row r. Reading one block eight times over would keep a bank busy, so it is copied out once.
@@ -168,7 +187,9 @@ __aicore__ inline void {call}{"Before" if swapped else ""}Rows(const LocalTensor
 
 def columns_operation(call: str, swapped: bool) -> str:
     """dst = x op v (or v op x) with one row v that serves all rows."""
-    one, many = ("v, x[r * width]", "v[at], x[r * width + at]") if swapped else ("x[r * width], v", "x[r * width + at], v[at]")
+    one, many = (
+        ("v, x[r * width]", "v[at], x[r * width + at]") if swapped else ("x[r * width], v", "x[r * width + at], v[at]")
+    )
     strides = "stride, 0, stride" if swapped else "stride, stride, 0"
     return f"""
 // dst = {call + "(v, x)" if swapped else call + "(x, v)"}, the row v for every row of x.

@@ -74,8 +74,18 @@ class Source:
 class Expressions:
     """What is known while reading one variant, and the meaning of every expression."""
 
-    def __init__(self, source: Source, params: dict[str, Param], constants: dict[str, Any], *, resident: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        params: dict[str, Param],
+        constants: dict[str, Any],
+        *,
+        resident: bool,
+        free: frozenset[str] = frozenset(),
+    ) -> None:
         self.source, self.params, self.resident = source, params, resident
+        self.free = free  # tile sizes that the host may choose
+        self.nested = sum(isinstance(n, ast.For) for n in ast.walk(source.node)) > 1
         self.names = source.names
         self.sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
         self.env: dict[str, Any] = {name: ArrayName(name, p) for name, p in params.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
@@ -20,7 +21,7 @@ from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.tile.eager import STEPS_AT_ONCE, GlobalArray
 from toprope.tile.language import Param, Pin, TileError, TileTooLarge, Tune, numpy_of
-from toprope.tile.lowering import Lowered, lower
+from toprope.tile.lowering import Lowered, lower, reduced_axes
 from toprope.tile.program import ONE
 from toprope.tile.reader import Source, dims_of
 
@@ -62,6 +63,7 @@ class TileKernel:
                 )
         self.dims = dims_of(self.params)
         self._tree = Source.of(function)
+        self.open_sizes = frozenset(self.tunes) - _needed_as_given(self._tree)
         self._lowered: dict[tuple[Any, ...], Lowered] = {}
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
         self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
@@ -78,11 +80,12 @@ class TileKernel:
     def __call__(self, *arrays: Array, **options: Any) -> None:
         """Evaluate the function on NumPy arrays (or torch CPU tensors); outputs are written in place. Raises TileError."""
         data = [as_array(a) for a in arrays]
-        self.shape_of(data)
+        dims = self.shape_of(data)
         named = dict(zip(self.params, map(GlobalArray, data), strict=True))
+        settings = {**self._settings(options), **self.lowered(**options).open_sizes(dims)}
         STEPS_AT_ONCE.set(self.steps_at_once)
         with np.errstate(all="ignore"):
-            self.function(**named, **self._settings(options))
+            self.function(**named, **settings)
 
     def _settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
         unknown = set(options) - set(self.tunes) - set(self.constants)
@@ -124,7 +127,9 @@ class TileKernel:
         """The kernel read and placed for some tile sizes, whether or not it fits a chip."""
         key = tuple(sorted(options.items()))
         if key not in self._lowered:
-            self._lowered[key] = lower(self._tree, self.params, self._settings(options), self.pins)
+            self._lowered[key] = lower(
+                self._tree, self.params, self._settings(options), self.pins, self.open_sizes - set(options)
+            )
         return self._lowered[key]
 
     def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:
@@ -137,7 +142,6 @@ class TileKernel:
                 raise TileTooLarge(
                     f"{self.name} does not fit {soc}: {over}\n{lowered.ledger(chip)}", cure=self._biggest(chip, options)
                 )
-            lowered = lowered.fitting(chip)
             text = lowered.text(line_directives=True)
             path = written(self.name, text)
             self._emitted[key] = Emitted(lowered, text, path)
@@ -174,9 +178,28 @@ class TileKernel:
         data += [
             np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in (lowered.workspace or {}).values()
         ]
-        arguments = [*data, *dims.values(), *lowered.values(dims)]
+        blocks = blocks or lowered.blocks(dims, load_soc(soc))
         kernel = loaded(emitted.path)[self.name]
-        return kernel(*arguments, blocks=blocks or lowered.blocks(dims, load_soc(soc)), soc=soc, time_only=time_only)
+        told = lowered.told(dims, blocks)
+        return kernel(*data, *told.values(), blocks=blocks, soc=soc, time_only=time_only)
+
+    def tiling(
+        self, dims: Mapping[str, int], *, soc: str = DEFAULT_SOC, blocks: int | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """What the host tells the emitted kernel for one shape: dimensions, numbers that hang on them, and the sizes that it chooses."""
+        lowered = self.emit(soc, **options).lowered
+        return lowered.told(dims, blocks or lowered.blocks(dims, load_soc(soc)))
+
+
+def _needed_as_given(source: Source) -> set[str]:
+    """Names that mean more than the size of a loop's tiles, or that cut a product: nobody may choose them anew."""
+    nodes = list(ast.walk(source.node))
+    products = [n for n in nodes if isinstance(n, ast.For) and any(isinstance(m, ast.MatMult) for m in ast.walk(n))]
+    headers = [n.iter for n in nodes if isinstance(n, ast.For) and n not in products and isinstance(n.iter, ast.Call)]
+    sizes = [a.elts[1:] if isinstance(a, ast.Tuple) else [] for h in headers for a in h.args]
+    sizes += [h.args[1:2] for h in headers]
+    known = {id(s) for group in sizes for s in group}
+    return {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in known}
 
 
 LEVEL_A_LANES = 65536  # lanes per NumPy operation that make its call cheap and still lie in a cache
@@ -188,7 +211,7 @@ def _steps_at_once(lowered: Lowered) -> tuple[int, ...]:
         return ()
     program = lowered.plans[-1].program
     values = [v for r in program.regions() for v in r.loads + r.ops]
-    reduced = {a for v in values if v.op == "reduce" for a in v.args[0].axes if a not in v.axes}
+    reduced = reduced_axes(program)
     sizes = {ONE: 1, **{i.name: i.size for i in program.indices.values()}}
     lanes = max((sizes[v.axes[0]] * sizes[v.axes[1]] for v in values), default=1)
     factors = [1] * len(program.loop.indices)

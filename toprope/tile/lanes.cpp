@@ -5,12 +5,12 @@
 namespace {
 using namespace toprope;
 
-// One row. Up to one repeat (64 floats, 128 halves): its blocks of 32 bytes one after the other, then pairs within the block. Longer:
+// One row. Up to 48 floats or 128 halves: its blocks of 32 bytes one after the other, then pairs within the block. Longer:
 // at most eight stripes one after the other, then halves against halves down to 64 floats (one block of halves), then pairs.
 template <Fold fold, uint32_t lanes>
 float fold_row(const float* row, uint32_t columns, float* held) {
     constexpr uint32_t block = lanes / 8, last = lanes == 64 ? 64 : block;
-    const bool is_short = columns <= lanes;
+    const bool is_short = columns <= (lanes == 64 ? 48 : lanes);
     uint32_t stripe = is_short ? block : lanes;
     while (!is_short && ceil_div(columns, stripe) > 8) stripe *= 2;
     for (uint32_t i = 0; i < stripe; ++i) held[i] = i < columns ? row[i] : fold_identity<fold>();

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from toprope.soc import Soc
+from toprope.tile.choice import Choice, choice_of
 from toprope.tile.cube import Product, ProductReader, is_product, product_class
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
 from toprope.tile.language import Param, Pin, TileError
 from toprope.tile.pins import keep
 from toprope.tile.plan import UB_BYTES, Plan, place
-from toprope.tile.program import ONE, Index, Number
+from toprope.tile.program import ONE, Index, Number, Program
 from toprope.tile.reader import Reader, Source
 from toprope.tile.stage import Parts, has_epilogue, is_staged, split
+
+FEWER_ROWS = 4  # of rows that come in pieces, a tile has this many times fewer, in pieces that are so much longer
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,36 @@ class Lowered:
             found.append(f"ub needs {self.plans[-1].total_bytes} of {capacity}")
         return ", ".join(found)
 
-    def fitting(self, chip: Soc) -> Lowered:
-        """Without the variants that are too large."""
-        capacity = chip.number("spaces.ub_bytes")
-        return replace(self, plans=tuple(p for p in self.plans if p.total_bytes <= capacity))
+    @cached_property
+    def choice(self) -> Choice | None:
+        """What the host chooses for a shape."""
+        return choice_of(self.plans)
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """Type and name of what an entry is told beside its arrays."""
+        found = [("uint32_t", d) for d in self.dims]
+        found += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(self.numbers)]
+        return found + [("uint32_t", f) for f in (self.choice.fields if self.choice else ())]
+
+    def chosen(self, dims: Mapping[str, int], cores: int) -> dict[str, int]:
+        """The fields that the host chooses, for a number of cores (of vector cores where a kernel has both kinds)."""
+        if self.choice is None:
+            return {}
+        values = self.choice.values(dims, cores)
+        return {f: values[f] for f in self.choice.fields}
+
+    def open_sizes(self, dims: Mapping[str, int]) -> dict[str, int]:
+        """Values of the sizes that the caller left open, as far as bits hang on them: what level A takes."""
+        if self.choice is None:
+            return {}
+        whole = self.chosen(dims, 1)["buffers"] > 0
+        inner = [i for i in self.plans[0 if whole else -1].program.indices.values() if i.tune and not i.chosen]
+        found: dict[str, int] = {}
+        for i in inner:
+            size = int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) if whole else i.size
+            found[i.tune] = max(found.get(i.tune, 2), size)  # tiles of size 1 would drop their axis
+        return found
 
     def ledger(self, chip: Soc) -> str:
         """The bytes of every memory."""
@@ -68,10 +98,11 @@ class Lowered:
 
     def blocks(self, dims: Mapping[str, int], chip: Soc) -> int:
         """min(tasks, cores)."""
-        tasks = 1
+        cores, tasks = int(chip.number("cores.aic" if self.product else "cores.aiv")), 1
+        known = {**dims, **self.chosen(dims, 2 * cores if self.product else cores)}
         for i in self.task_indices:
-            tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(dims))) // i.size)
-        return max(1, min(tasks, int(chip.number("cores.aic" if self.product else "cores.aiv"))))
+            tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(known))) // known.get(i.chosen, i.size))
+        return max(1, min(tasks, cores))
 
     def values(self, dims: Mapping[str, int]) -> list[float]:
         """The host's numbers for one shape."""
@@ -80,15 +111,19 @@ class Lowered:
         found = [(eval(n.text, {"__builtins__": {}}, names), i) for n, i in self.numbers]
         return [int(v) if is_integer else float(np.float32(v)) for v, is_integer in found]
 
+    def told(self, dims: Mapping[str, int], blocks: int) -> dict[str, Any]:
+        """All fields with their values for one launch, in order."""
+        numbers = {f"number{k}": v for k, v in enumerate(self.values(dims))}
+        return {**dims, **numbers, **self.chosen(dims, 2 * blocks if self.product else blocks)}
+
     def text(self, *, line_directives: bool, tiling_struct: str = "") -> str:
         """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
-        fields = [("uint32_t", d) for d in self.dims]
-        fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(self.numbers)]
         texts, bodies = [], []
         if self.plans:
             text, body = variants(
-                list(self.plans), beside_cube=self.product is not None, line_directives=line_directives
-            )
+                list(self.plans), told=self.choice.fields if self.choice else (), beside_cube=self.product is not None,
+                line_directives=line_directives,
+            )  # fmt: skip
             texts.append(text)
             bodies.append(body)
         if self.product:
@@ -104,13 +139,21 @@ class Lowered:
                 for core, b in order[:: -1 if self.cube_first else 1]
             )
             body = f"{first}    SyncAll<false>();  // what one kind of cores has written is complete before the other reads it\n{second}"
-        entry = entry_text(self.name, list(self.params), list(self.workspace or {}), fields, body, cores, tiling_struct)
+        entry = entry_text(
+            self.name, list(self.params), list(self.workspace or {}), self.fields, body, cores, tiling_struct
+        )
         return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
 
 
-def lower(source: Source, params: dict[str, Param], constants: dict[str, Any], pins: Sequence[Pin] = ()) -> Lowered:
-    """Read and place a kernel, keeping its pins. Raises TileError at the user's line."""
-    found = _lowered(source, params, constants)
+def lower(
+    source: Source,
+    params: dict[str, Param],
+    constants: dict[str, Any],
+    pins: Sequence[Pin] = (),
+    free: frozenset[str] = frozenset(),
+) -> Lowered:
+    """Read and place a kernel, keeping its pins; `free` are tile sizes that the host may choose. Raises TileError at the user's line."""
+    found = _lowered(source, params, constants, free)
     stages = [p for p in pins if found.workspace and p.name in found.workspace]
     if found.product and len(stages) < len(pins) and not found.plans:
         raise TileError(
@@ -127,7 +170,7 @@ def lower(source: Source, params: dict[str, Param], constants: dict[str, Any], p
     return found
 
 
-def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> Lowered:
+def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str]) -> Lowered:
     sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
     whole = Lowered(source.node.name, source.file, params, sizes)
     if is_staged(source) or (is_product(source) and has_epilogue(source)):
@@ -137,32 +180,60 @@ def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any]
         first, second = ({**params, **between}, {**params, **read})
         vector, cube = (second, first) if parts.cube_first else (first, second)
         product = ProductReader(parts.product, cube, constants, resident=False).product()
-        plans = _rows_that_fit(parts, vector, constants)
+        plans = _rows_that_fit(parts, vector, constants, free)
         return replace(whole, plans=plans, product=product, workspace=between, cube_first=parts.cube_first)
     if is_product(source):
         return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
-    return replace(whole, plans=_variants(source, params, constants))
+    return replace(whole, plans=_variants(source, params, constants, free))
 
 
-def _rows_that_fit(parts: Parts, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:
+def _rows_that_fit(
+    parts: Parts, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str]
+) -> tuple[Plan, ...]:
     """The vector part behind a product in as many of the product's rows as fit; a sum over rows needs them all."""
     rows = parts.rows
     while True:
-        plans = _variants(parts.vector(rows), params, constants)
-        ops = [v for r in plans[-1].program.regions() for v in r.ops]
-        over_rows = any(v.op == "reduce" and v.axes[1] != ONE for v in ops)
+        plans = _variants(parts.vector(rows), params, constants, free)
+        over_rows = any(v.op == "reduce" and v.axes[1] != ONE for r in plans[-1].program.regions() for v in r.ops)
         if not parts.cube_first or rows == 1 or over_rows or plans[-1].total_bytes <= UB_BYTES:
             return plans
         rows = (rows + 1) // 2
 
 
-def _variants(source: Source, params: dict[str, Param], constants: dict[str, Any]) -> tuple[Plan, ...]:
-    """Resident first where inner loops can make one trip, then the general one."""
-    general = Reader(source, params, constants, resident=False)
-    plans = [place(general.program())]
-    if general.has_inner_loops:
-        plans.insert(0, place(Reader(source, params, constants, resident=True).program()))
-    return tuple(plans)
+def _variants(
+    source: Source, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str]
+) -> tuple[Plan, ...]:
+    """Resident first where inner loops can make one trip, then the general one. What is summed along is not cut anew by the host."""
+    general = Reader(source, params, constants, resident=False, free=free)
+    program = general.program()
+    if not general.has_inner_loops:
+        return (place(program),)
+    chosen = {i.name: i.tune for i in program.loop.indices if i.chosen}
+    if fixed := {chosen[a] for a in reduced_axes(program) if a in chosen}:
+        return _variants(source, params, constants, free - fixed)
+    resident = place(Reader(source, params, constants, resident=True, free=free).program())
+    return resident, _long_pieces(source, params, constants, free, program)
+
+
+def _long_pieces(
+    source: Source, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str], program: Program
+) -> Plan:
+    """The general variant, where sizes are open with fewer rows and longer pieces of them: rows that do not fit are long."""
+    plan = place(program)
+    chosen = next((i for i in program.loop.indices if i.chosen), None)
+    inner = {i.tune for i in program.indices.values() if i.tune and not i.chosen}
+    if chosen is None or not inner or plan.total_bytes > UB_BYTES:
+        return plan
+    rows = max(2, chosen.size // FEWER_ROWS)  # one row would drop its axis
+    sizes = {chosen.tune: rows, **{t: constants[t] * (chosen.size // rows) for t in inner}}
+    longer = place(Reader(source, params, {**constants, **sizes}, resident=False, free=free).program())
+    return longer if longer.total_bytes <= UB_BYTES else plan
+
+
+def reduced_axes(program: Program) -> set[str]:
+    """Axes that a sum, a maximum or a minimum runs along."""
+    values = [v for r in program.regions() for v in r.loads + r.ops]
+    return {a for v in values if v.op == "reduce" for a in v.args[0].axes if a not in v.axes}
 
 
 def _indent(text: str) -> str:

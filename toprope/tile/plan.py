@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toprope.dtypes import Dtype
+from toprope.tile.amounts import NOTHING, Amount, most_of
+from toprope.tile.emit_text import BLOCK_BYTES, GROUP_ROWS, REPEAT_BYTES, row_reduce_bytes, rows_room_bytes
 from toprope.tile.language import i32
-from toprope.tile.program import ONE, ByIndex, Loop, Program, Region, Value
+from toprope.tile.program import ONE, ByIndex, Index, Loop, Program, Region, Value, clean
 
-BLOCK_BYTES, REPEAT_BYTES = 32, 256
-GROUP_ROWS = 64  # rows that go together where each needs a whole repeat of scratch
 UB_BYTES = 196608  # the unified buffer of every chip with cube and vector cores side by side
 _IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
 
@@ -23,7 +23,7 @@ class Ring:
     """A queue: `depth` buffers of `bytes`, shared by regions that never hold it at the same time."""
 
     name: str
-    bytes: int = 0
+    bytes: Amount = NOTHING
     depth: int = 1
 
 
@@ -32,8 +32,8 @@ class Place:
     """Where a value is: ring "in0", "out1", or "arena" at an offset. `rule` says which placement rule put it there."""
 
     home: str
-    offset: int
-    bytes: int
+    offset: Amount
+    bytes: Amount
     rule: str
     alias: Value | None = None
 
@@ -46,31 +46,55 @@ class Plan:
     inputs: list[Ring] = field(default_factory=list)
     outputs: list[Ring] = field(default_factory=list)
     places: dict[Value, Place] = field(default_factory=dict)
-    arena_bytes: int = 0
-    rows_bytes: int = 0
-    partial_bytes: int = 0
-    blocks_bytes: int = 0
-    steps_bytes: int = 0
+    arena_bytes: Amount = NOTHING
+    rows_bytes: Amount = NOTHING
+    partial_bytes: Amount = NOTHING
+    blocks_bytes: Amount = NOTHING
+    steps_bytes: Amount = NOTHING
 
     @property
-    def scratch_bytes(self) -> int:
-        """Partial results of reductions, and behind them a block per row."""
-        return self.partial_bytes + self.blocks_bytes
+    def scratch_bytes(self) -> Amount:
+        """A block per row, and behind them partial results of reductions."""
+        return self.blocks_bytes + self.partial_bytes
+
+    def total(self, *, single: bool = False) -> Amount:
+        """Bytes of unified buffer; `single` with one buffer where the plan has more."""
+        found = self.arena_bytes + self.rows_bytes + self.scratch_bytes + self.steps_bytes
+        for r in self.inputs + self.outputs:
+            found += r.bytes * (1 if single else r.depth)
+        return found
+
+    @property
+    def sample(self) -> dict[str, int]:
+        """The names in its amounts at the sizes that the kernel's text gives."""
+        found: dict[str, int] = {}
+        for i in self.program.indices.values():
+            width = -(-i.size // (p := pitch_elements(self.program))) * p
+            found |= {names_of(i).width: width, names_of(i).mask: -(-width // 256) * 32}
+            found |= {
+                i.chosen: i.size,
+                names_of(i).rows: -(-i.size // 16) * 16,
+                names_of(i).group: min(i.size, GROUP_ROWS),
+            }
+        return found
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of unified buffer."""
-        rings = sum(r.bytes * r.depth for r in self.inputs + self.outputs)
-        return rings + self.arena_bytes + self.rows_bytes + self.scratch_bytes + self.steps_bytes
+        """Bytes of unified buffer at the sizes that the kernel's text gives."""
+        return self.total().at(self.sample)
 
     def ledger(self, capacity_bytes: int) -> str:
         """The bytes of every buffer, as a table with a bar."""
-        rows = [(r.name, f"{r.depth} x {r.bytes}", r.bytes * r.depth) for r in self.inputs + self.outputs]
+        sizes = self.sample
+        rows = [
+            (r.name, f"{r.depth} x {r.bytes.at(sizes)}", r.bytes.at(sizes) * r.depth)
+            for r in self.inputs + self.outputs
+        ]
         rows += [
-            ("arena", "values between", self.arena_bytes),
-            ("rows", "one number per row", self.rows_bytes),
-            ("scratch", "of reductions and repeats", self.scratch_bytes),
-            ("steps", "places of gathered elements", self.steps_bytes),
+            ("arena", "values between", self.arena_bytes.at(sizes)),
+            ("rows", "one number per row", self.rows_bytes.at(sizes)),
+            ("scratch", "of reductions and repeats", self.scratch_bytes.at(sizes)),
+            ("steps", "places of gathered elements", self.steps_bytes.at(sizes)),
         ]
         lines = [
             f"{self.program.name}{' (resident)' if self.program.resident else ''}: unified buffer of {capacity_bytes} bytes"
@@ -81,9 +105,25 @@ class Plan:
         lines.append(f"  {'total':<36}{self.total_bytes:>8}  {100 * self.total_bytes / capacity_bytes:.0f} %")
         for value, place in self.places.items():
             if value.label:
-                where = place.home if place.home.startswith(("in", "out")) else f"{place.home}+{place.offset}"
+                at = place.offset.at(sizes)
+                where = place.home if place.home.startswith(("in", "out")) else f"{place.home}+{at}"
                 lines.append(f"    {value.label:<12}line {value.line:<5}{value.dtype.name:<10}{where:<14}{place.rule}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What an axis is called where its sizes are known at the launch only."""
+
+    width: str  # its columns, padded
+    mask: str  # bytes of a bit for each of them
+    rows: str  # its rows, in whole sixteens
+    group: str  # rows that go together
+
+
+def names_of(i: Index) -> Names:
+    """The names of an axis."""
+    return Names(*(f"{clean(i.name)}{part}" for part in ("Width", "Mask", "Rows", "Group")))
 
 
 def pitch_elements(program: Program) -> int:
@@ -92,23 +132,43 @@ def pitch_elements(program: Program) -> int:
     return BLOCK_BYTES * 8 // min(k.bits for k in kinds)
 
 
-def bytes_of(program: Program, v: Value) -> int:
+def bytes_of(program: Program, v: Value) -> Amount:
     """The buffer of a value; elements that come or go one by one take a block each."""
     size = value_bytes(program, v.axes, v.dtype, bits=v.op == "compare")
-    return size * 8 // v.dtype.bits * BLOCK_BYTES if v.spread else size
+    return size * (8 * BLOCK_BYTES // v.dtype.bits) if v.spread else size
 
 
-def value_bytes(program: Program, axes: tuple[str, str], kind: Dtype, *, bits: bool = False) -> int:
+def _symbol(program: Program, axis: str) -> Index | None:
+    """The axis, when its extent in a tile is known at the launch only."""
+    i = program.indices.get(axis)
+    return i if i is not None and program.resident and (i.whole or i.chosen) else None
+
+
+def value_bytes(program: Program, axes: tuple[str, str], kind: Dtype, *, bits: bool = False) -> Amount:
     """The buffer of a value at full tile size, in whole repeats so that comparisons may run over its end."""
+    size, pitch = kind.bits // 8, pitch_elements(program)
+    row, column = _symbol(program, axes[0]), _symbol(program, axes[1])
 
     def extent(axis: str, multiple: int) -> int:
         return -(-(1 if axis == ONE else program.indices[axis].size) // multiple) * multiple
 
-    lanes = extent(axes[0], 64) if axes[1] == ONE else extent(axes[0], 1) * extent(axes[1], pitch_elements(program))
-    repeats = -(-lanes * kind.bits // 8 // REPEAT_BYTES)
+    if row is None and column is None:
+        lanes = extent(axes[0], 64) if axes[1] == ONE else extent(axes[0], 1) * extent(axes[1], pitch)
+        repeats = -(-lanes * size // REPEAT_BYTES)
+        return Amount.of((-(-repeats // kind.bits) if bits else repeats) * REPEAT_BYTES)
+    if axes[1] == ONE:
+        assert row is not None
+        return Amount.of(size, names_of(row).width if row.whole else names_of(row).rows) + Amount.of(REPEAT_BYTES)
+    names = [] if row is None else [names_of(row).width if row.whole else row.chosen]
+    count = 1 if row is not None else extent(axes[0], 1)
+    if column is None:
+        across = -(-extent(axes[1], pitch) // 256) * 32 if bits else extent(axes[1], pitch) * size
+        return Amount.of(count * across, *names) + Amount.of(REPEAT_BYTES)
     if bits:
-        repeats = -(-repeats // kind.bits)
-    return repeats * REPEAT_BYTES
+        return Amount.of(count, *names, names_of(column).mask) + Amount.of(REPEAT_BYTES)
+    return Amount.of(count * size, *names, names_of(column).width if column.whole else column.chosen) + Amount.of(
+        REPEAT_BYTES
+    )
 
 
 def place(program: Program) -> Plan:
@@ -183,8 +243,8 @@ def _rings(plan: Plan, region: Region) -> None:
             if i == len(rings):
                 rings.append(Ring(f"{stem}{i}"))
             size = bytes_of(plan.program, v)
-            rings[i].bytes, rings[i].depth = max(rings[i].bytes, size), max(rings[i].depth, region.depth)
-            plan.places[v] = Place(f"{stem}{i}", 0, size, rule)
+            rings[i].bytes, rings[i].depth = rings[i].bytes.most(size), max(rings[i].depth, region.depth)
+            plan.places[v] = Place(f"{stem}{i}", Amount(), size, rule)
 
 
 def _permanent(plan: Plan) -> None:
@@ -197,12 +257,12 @@ def _permanent(plan: Plan) -> None:
                 plan.places[kept] = _reserve(plan, kept, size, "P4")
 
 
-def _reserve(plan: Plan, v: Value, size: int, rule: str) -> Place:
+def _reserve(plan: Plan, v: Value, size: Amount, rule: str) -> Place:
     if v.is_rows and v.op != "compare":
-        plan.rows_bytes += size
-        return Place("rows", plan.rows_bytes - size, size, rule)
-    plan.arena_bytes += size
-    return Place("arena", plan.arena_bytes - size, size, rule)
+        begin, plan.rows_bytes = plan.rows_bytes, plan.rows_bytes + size
+        return Place("rows", begin, size, rule)
+    begin, plan.arena_bytes = plan.arena_bytes, plan.arena_bytes + size
+    return Place("arena", begin, size, rule)
 
 
 def _temporaries(plan: Plan, region: Region) -> None:
@@ -226,7 +286,7 @@ def _temporaries(plan: Plan, region: Region) -> None:
                     owned[id(v)] = owned.pop(id(host))
             else:
                 home = "rows" if v.is_rows and v.op != "compare" else "arena"
-                fit = next((s for s in free if s.home == home and s.bytes >= size), None)
+                fit = next((s for s in free if s.home == home and s.bytes.covers(size)), None)
                 if fit is not None:
                     free.remove(fit)
                 owned[id(v)] = fit or _reserve(plan, v, size, "P3")
@@ -248,19 +308,36 @@ def _scratch(plan: Plan) -> None:
     """Partial results of reductions, and one block per row for what is repeated along columns."""
     ops = [v for r in plan.program.regions() for v in r.ops]
     reduced = [v for v in ops if v.op == "reduce" and v.axes[1] == ONE]
-    plan.partial_bytes = max([_partial_bytes(plan.program, v) for v in reduced], default=0)
+    plan.partial_bytes = most_of([_partial_bytes(plan.program, v) for v in reduced])
     packed = [v for v in ops if v.op == "pack"]
-    plan.steps_bytes = max([value_bytes(plan.program, (ONE, v.axes[1]), i32) for v in packed], default=0)
-    plan.blocks_bytes = max([blocks_bytes(plan.program, v) for v in ops if needs_blocks(v)], default=0)
+    plan.steps_bytes = most_of([value_bytes(plan.program, (ONE, v.axes[1]), i32) for v in packed])
+    plan.blocks_bytes = most_of([blocks_bytes(plan.program, v) for v in ops if needs_blocks(v)])
 
 
-def _partial_bytes(program: Program, v: Value) -> int:
-    """Of each row of a group a stripe (a repeat, or at most a quarter of the row) and a block; short rows take a block each."""
+def _partial_bytes(program: Program, v: Value) -> Amount:
+    """row_reduce_bytes, which it is where the sizes are known."""
     axes, size = v.args[0].axes, v.dtype.bits // 8
-    width = value_bytes(program, (ONE, axes[1]), v.dtype)
+    row, column = _symbol(program, axes[0]), _symbol(program, axes[1])
     rows = 1 if axes[0] == ONE else program.indices[axes[0]].size
-    group = min(rows, GROUP_ROWS)
-    return group * (REPEAT_BYTES + -(-width // 4 // BLOCK_BYTES) * BLOCK_BYTES) + -(-rows // 8) * 8 * BLOCK_BYTES + REPEAT_BYTES
+    if row is None and column is None:
+        return Amount.of(row_reduce_bytes(rows, program.indices[axes[1]].size, v.dtype.bits))
+    group, every = _group_of(row, rows)
+    found = group * REPEAT_BYTES + every * BLOCK_BYTES + Amount.of(REPEAT_BYTES)
+    if column is None:
+        return found + group * (program.indices[axes[1]].size * size // 128 * 32 + 32)
+    width = names_of(column).width if column.whole else column.chosen
+    for term, c in group.terms:
+        found += Amount.of(-(-c * size // 4), *term, width)
+    return found + group * BLOCK_BYTES
+
+
+def _group_of(row: Index | None, rows: int) -> tuple[Amount, Amount]:
+    """Rows that go together, and all rows in whole eights."""
+    if row is None:
+        return Amount.of(min(rows, GROUP_ROWS)), Amount.of(-(-rows // 8) * 8)
+    if row.whole:
+        return Amount.of(GROUP_ROWS), Amount.of(1, names_of(row).width)
+    return Amount.of(1, names_of(row).group), Amount.of(1, names_of(row).rows)
 
 
 def needs_blocks(v: Value) -> bool:
@@ -268,10 +345,14 @@ def needs_blocks(v: Value) -> bool:
     return v.op == "binary" and not v.is_rows and any(a.is_rows for a in v.args)
 
 
-def blocks_bytes(program: Program, v: Value) -> int:
-    """A block of 32 bytes for every row of short ones; of longer ones a block and a repeat for every row of a group."""
+def blocks_bytes(program: Program, v: Value) -> Amount:
+    """rows_room_bytes, which it is where the sizes are known."""
     rows = 1 if v.axes[0] == ONE else program.indices[v.axes[0]].size
-    return max(GROUP_ROWS, -(-rows // 8) * 8) * BLOCK_BYTES + min(rows, GROUP_ROWS) * REPEAT_BYTES
+    row = _symbol(program, v.axes[0])
+    if row is None:
+        return Amount.of(rows_room_bytes(rows))
+    group, every = _group_of(row, rows)
+    return group * REPEAT_BYTES + every * BLOCK_BYTES
 
 
 def loops(program: Program) -> list[Loop]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,11 @@ from toprope.dtypes import Dtype
 from toprope.tile.language import Param
 
 ONE = "1"  # the axis of extent 1
+
+
+def clean(name: str) -> str:
+    """A C++ identifier made of a name or an expression."""
+    return re.sub(r"\W+", "_", name).strip("_")
 
 
 @dataclass(frozen=True)
@@ -21,12 +27,23 @@ class Number:
 
 @dataclass(frozen=True)
 class Index:
-    """The steps of one axis: tiles of `size` elements over `extent`. A `whole` index is a loop that makes one trip."""
+    """The steps of one axis: tiles of `size` elements over `extent`. A `whole` index is a loop that makes one trip.
+
+    `chosen` names the step's size where the host chooses it at the launch (at most `size` in a kernel that works in pieces); `tune` is
+    the tunable size that the caller left open: a whole index may then be longer than `size`.
+    """
 
     name: str
     extent: Number
     size: int
     whole: bool = False
+    chosen: str = ""
+    tune: str = ""
+
+    @property
+    def step(self) -> str:
+        """The size of a step in the kernel's text."""
+        return self.chosen or str(self.size)
 
     @property
     def unit(self) -> bool:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from toprope.kernel import DEFAULT_SOC
+from toprope.tile.choice import CPP_FUNCTIONS
 from toprope.tile.kernel import TileKernel
 from toprope.tile.language import Param, TileError
 from toprope.tile.lowering import Lowered
@@ -23,11 +24,9 @@ _GE_TYPES = {
 def project_files(kernel: TileKernel, soc: str = DEFAULT_SOC, **options: Any) -> dict[str, str]:
     """Path in the project -> text. Raises TileError when a dimension stands in no input (the host could not know it)."""
     lowered = kernel.emit(soc, **options).lowered
-    fields = [("uint32_t", d) for d in kernel.dims]
-    fields += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(lowered.numbers)]
     host = _Host(kernel, lowered)
     return {
-        f"op_kernel/{kernel.name}_tiling.h": _tiling_header(host.type, fields),
+        f"op_kernel/{kernel.name}_tiling.h": _tiling_header(host.type, lowered.fields),
         f"op_kernel/{kernel.name}.cpp": lowered.text(line_directives=False, tiling_struct=f"{host.type}TilingData"),
         f"op_host/{kernel.name}.cpp": host.text(),
     }
@@ -48,7 +47,7 @@ def index_bounds(kernel: TileKernel) -> dict[str, str]:
 
 def _tiling_header(type_name: str, fields: list[tuple[str, str]]) -> str:
     body = "".join(f"    {kind} {name};\n" for kind, name in fields)
-    return f"// What the host tells the kernel: the extents, and the numbers that hang on them.\n#pragma once\n\n#include <cstdint>\n\nstruct {type_name}TilingData {{\n{body}}};\n"
+    return f"// What the host tells the kernel: the extents, the numbers that hang on them, and the sizes that it chooses.\n#pragma once\n\n#include <cstdint>\n\nstruct {type_name}TilingData {{\n{body}}};\n"
 
 
 class _Host:
@@ -56,6 +55,7 @@ class _Host:
 
     def __init__(self, kernel: TileKernel, lowered: Lowered) -> None:
         self.kernel, self.indices, self.cube = kernel, lowered.task_indices, lowered.product is not None
+        self.choice = lowered.choice
         self.numbers, self.between = [n.text for n, _ in lowered.numbers], list((lowered.workspace or {}).values())
         stores = [s for plan in lowered.plans for r in plan.program.regions() for s in r.stores]
         self.added = {s.array for s in stores if s.atomic}
@@ -96,7 +96,14 @@ class _Host:
             for d in self.kernel.dims
         )
         numbers = "".join(f"    tiling->number{k} = {self.number(n)};\n" for k, n in enumerate(self.numbers))
-        tasks = " * ".join(f"(({self.extent(i.extent.text)} + {i.size - 1}) / {i.size})" for i in self.indices)
+        told = self.choice.fields if self.choice else ()
+        step = {i.name: f"tiling->{i.chosen}" if i.chosen in told else str(i.size) for i in self.indices}
+        tasks = " * ".join(
+            f"(({self.extent(i.extent.text)} + {step[i.name]} - 1) / {step[i.name]})"
+            if i.chosen in told
+            else f"(({self.extent(i.extent.text)} + {i.size - 1}) / {i.size})"
+            for i in self.indices
+        )
         rooms = [" * ".join([*(f"tiling->{d.name}" for d in p.dims), str(p.dtype.bits // 8)]) for p in self.between]
         room = (
             " + static_cast<size_t>(".join(["platform.GetLibApiWorkSpaceSize()", *rooms]) + ")" * len(rooms)
@@ -108,14 +115,30 @@ class _Host:
             f"// Host side of {self.type}: how a launch is cut, which shapes come out, what the operator is.\n"
             f'#include <algorithm>\n\n#include "../op_kernel/{self.kernel.name}_tiling.h"\n#include "register/op_def_registry.h"\n'
             '#include "tiling/platform/platform_ascendc.h"\n\nnamespace optiling {\n'
+            f"{CPP_FUNCTIONS if self.choice else ''}"
             "static ge::graphStatus TilingFunc(gert::TilingContext* context) {\n"
-            f"    auto* tiling = context->GetTilingData<{self.type}TilingData>();\n{dims}{numbers}"
-            f"    const uint32_t tasks = {tasks};\n"
             "    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());\n"
+            f"    auto* tiling = context->GetTilingData<{self.type}TilingData>();\n{dims}{numbers}{self.chosen()}"
+            f"    const uint32_t tasks = {tasks};\n"
             f"    context->SetBlockDim(std::max(1u, std::min(tasks, platform.GetCoreNum{core}())));\n"
             f"    context->GetWorkspaceSizes(1)[0] = {room};\n    return ge::GRAPH_SUCCESS;\n}}\n}}  // namespace optiling\n\n"
             f"namespace ge {{\n{self.shapes()}}}  // namespace ge\n\nnamespace ops {{\n{self.definition()}}}  // namespace ops\n"
         )
+
+    def chosen(self) -> str:
+        """The sizes that the host chooses: the capacity rule, as the Python side evaluates it."""
+        if self.choice is None:
+            return ""
+        lines = ["    // How many rows come in at a time and with how many buffers: as many as fit the unified buffer."]
+        lines.append("    const int64_t cores = platform.GetCoreNumAiv();")
+        lines += [f"    const int64_t {d} = tiling->{d};" for d in self.kernel.dims if self.mentions(d)]
+        lines += [f"    const int64_t {name} = {text};" for name, text in self.choice.statements]
+        lines += [f"    tiling->{f} = static_cast<uint32_t>({f});" for f in self.choice.fields]
+        return "\n".join(lines) + "\n"
+
+    def mentions(self, dim: str) -> bool:
+        assert self.choice is not None
+        return any(re.search(rf"\b{dim}\b", text) for _, text in self.choice.statements)
 
     def shapes(self) -> str:
         """InferShape and InferDataType."""

@@ -120,25 +120,41 @@ class Reader(Expressions):
     def loop(self, node: ast.For, nodes: list[Loop | Region]) -> None:
         """A tiles loop: kept, or (inner loops of the resident variant) read as its single trip."""
         targets, pairs, options = self.loop_header(node)
+        tunes = [self.open_size(e) for e in self.size_nodes(node)]
         if node.orelse:
             raise self.error(node, "for ... else", "remove the else")
         self.depth += 1
         if self.depth > 1:
             self.has_inner_loops = True
         if self.resident and self.depth > 1:
-            for target, (extent, size) in zip(targets, pairs, strict=True):
-                self.env[target.id] = self.new_index(f"all{extent.text}", extent, size, whole=True)
+            for target, (extent, size), tune in zip(targets, pairs, tunes, strict=True):
+                self.env[target.id] = self.new_index(f"all{extent.text}", extent, size, whole=True, tune=tune)
             for statement in node.body:
                 if isinstance(statement, ast.For):
                     self.loop(statement, nodes)
                 else:
                     self.statement(statement)
         else:
-            self.kept_loop(node, nodes, targets, pairs, options)
+            self.kept_loop(node, nodes, targets, pairs, tunes, options)
         self.depth -= 1
 
+    def size_nodes(self, node: ast.For) -> list[ast.expr]:
+        """The sizes in a loop's header, as they are written."""
+        assert isinstance(node.iter, ast.Call)
+        pairs = [a.elts for a in node.iter.args if isinstance(a, ast.Tuple)]
+        return [p[1] for p in pairs or [node.iter.args]]
+
+    def open_size(self, size: ast.expr) -> str:
+        """The tunable size that the caller left open, or nothing."""
+        return size.id if isinstance(size, ast.Name) and size.id in self.free else ""
+
+    def chooses(self, tunes: list[str], n: int, size: int) -> bool:
+        """Whether the host chooses the size of the outermost loop's axis n: the first open one, in a kernel with inner loops."""
+        return self.depth == 1 and self.nested and size > 1 and bool(tunes[n]) and not any(tunes[:n])
+
     def kept_loop(
-        self, node: ast.For, nodes: list[Loop | Region], targets: list[ast.Name], pairs: list[tuple[Number, int]], options: dict[str, int],
+        self, node: ast.For, nodes: list[Loop | Region], targets: list[ast.Name], pairs: list[tuple[Number, int]],
+        tunes: list[str], options: dict[str, int],
     ) -> None:  # fmt: skip
         """A loop whose body reads and reassigns outer names through loop variables."""
         before, outer_depth = self.region, self.region.depth
@@ -154,7 +170,10 @@ class Reader(Expressions):
                 carried[name] = self.env[name] = variable
         if before:
             nodes.append(before)
-        indices = tuple(self.new_index(t.id, e, s) for t, (e, s) in zip(targets, pairs, strict=True))
+        indices = tuple(
+            self.new_index(t.id, e, s, chosen=f"{t.id}Tile" if self.chooses(tunes, n, s) else "", tune=tunes[n])
+            for n, (t, (e, s)) in enumerate(zip(targets, pairs, strict=True))
+        )
         self.env |= {t.id: i for t, i in zip(targets, indices, strict=True)}
         outer = dict(self.env)
         body = self.block(node.body, options.get("depth", 1))
@@ -215,9 +234,11 @@ class Reader(Expressions):
             )
         return [t for t in targets if isinstance(t, ast.Name)], pairs, options
 
-    def new_index(self, name: str, extent: Number, size: int, *, whole: bool = False) -> Index:
+    def new_index(
+        self, name: str, extent: Number, size: int, *, whole: bool = False, chosen: str = "", tune: str = ""
+    ) -> Index:
         """The axis of a loop; the same name over another extent gets a number."""
-        index, base, n = Index(name, extent, size, whole), name, 2
+        index, base, n = Index(name, extent, size, whole, chosen, tune), name, 2
         while self.indices.get(index.name, index) != index:
             index, n = replace(index, name=f"{base}{n}"), n + 1
         self.indices[index.name] = index
