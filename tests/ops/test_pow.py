@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toprope import ops, soc
+from toprope import ops
 from toprope.errors import BadArgument
+from toprope.project.errors import TilingFailed
 
-CHIP = soc.load("ascend910b1")
-HOST = ops.host("pow")
 X = np.ones((3, 4), np.float32)
 REFUSED = [
-    ((X.astype(np.int32), X.astype(np.int32)), "float32, float16, bfloat16"),
+    (
+        (X.astype(np.int32), X.astype(np.int32)),
+        "x1 DT_FLOAT, x2 DT_FLOAT; x1 DT_FLOAT16, x2 DT_FLOAT16; x1 DT_BF16, x2 DT_BF16",
+    ),
     ((X, X.astype(np.float16)), "same element type"),
     ((X, X[:2]), "shape"),
 ]
@@ -23,17 +25,17 @@ SPECIAL = [0.0, 1.0, np.inf, np.nan, 2.0, 0.5, 3.0, 2.5, 7.0, 1e-40, 3.3e38, 167
 
 @pytest.mark.parametrize(("inputs", "rule"), REFUSED)
 def test_a_broken_rule_is_named_at_tiling_time(inputs: tuple[Any, ...], rule: str) -> None:
-    with pytest.raises(BadArgument) as refused:
-        HOST.plan("optimised", CHIP, *inputs)
+    with pytest.raises((BadArgument, TilingFailed)) as refused:
+        ops.operator("pow")(*inputs)
     assert rule in str(refused.value)
 
 
 def power(x: Any, y: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The kernel's result and the exact one."""
-    plan = HOST.plan("optimised", CHIP, np.ascontiguousarray(x), np.ascontiguousarray(y))
-    assert not plan.launch("pow").findings
+    z = ops.operator("pow")(x, y)
+    assert not z.findings
     with np.errstate(all="ignore"):
-        return plan.outputs[0], np.power(x.astype(np.float64), y.astype(np.float64))
+        return z, np.power(x.astype(np.float64), y.astype(np.float64))
 
 
 def test_special_cases() -> None:

@@ -9,7 +9,7 @@ import pytest
 from a_chip import ATLAS_A2
 
 from toprope.errors import BadChip
-from toprope.ops import host
+from toprope.ops import operator
 from toprope.serve.kernel_cost import KernelCost
 from toprope.serve.model_shape import PRESETS, ModelShape
 from toprope.serve.planner import main
@@ -26,8 +26,7 @@ def test_a_layer_costs_what_its_matrix_products_are_predicted_to_take() -> None:
 
     def launch_us(inner: int, columns: int) -> float:
         a, b = np.zeros((128, inner), np.float16), np.zeros((inner, columns), np.float16)
-        plan = host("matmul").plan("optimised", CHIP, a, b)
-        return plan.launch("matmul", soc=CHIP, time_only=True).timeline.microseconds
+        return operator("matmul").run(a, b, soc=CHIP, options={"time_only": True}).time_us
 
     cost = KernelCost(one, ATLAS_A2, CHIP)
     assert cost.layers_s(128) == pytest.approx(1e-6 * sum(launch_us(*product) for product in products))

@@ -5,8 +5,10 @@
 
 namespace library {
 
-constexpr uint64_t MANY_COLUMNS = 2040;     // one instruction on a column of many rows counts their distance, in blocks, in one byte
-constexpr uint64_t GROUP_ROWS = 248;        // rows that it takes at most
+constexpr uint64_t MANY_COLUMNS = 2040;  // one instruction on a column of many rows counts their distance, in blocks, in one byte
+constexpr uint64_t GROUP_ROWS = 248;     // rows that it takes at most
+// By columns, a tile costs an instruction for each 64 of them; by rows, about four for each row.
+constexpr uint64_t MANY_ROWS_FACTOR = 180;
 constexpr uint64_t SHARED_COLUMNS = 32768;  // a row must be this long before the wait for the other cores pays
 constexpr uint64_t SYNC_COLUMNS = 12000;    // that wait takes about as long as this many columns
 constexpr uint64_t SLOT_BYTES = 64;         // what a core writes for the others of a row: two numbers, eight times each

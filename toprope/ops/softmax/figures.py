@@ -9,6 +9,7 @@ import numpy as np
 
 from toprope import ops, soc
 from toprope.errors import TopropeError
+from toprope.project.host import Tiling
 from toprope.soc import Soc
 
 SHAPES = (
@@ -41,26 +42,27 @@ def tilings(rows: int, columns: int, chip: Soc) -> Iterator[tuple[dict[str, int]
             yield plain | {"parts": parts, "partColumns": part, "pieceColumns": piece}, 3, blocks
 
 
-def predicted_us(x: Any, tiling: dict[str, int], key: int, blocks: int, chip: Soc) -> float:
+def predicted_us(x: Any, tiling: Tiling, chip: Soc) -> float:
     """Predicted time of one tiling; infinite when the kernel refuses it."""
-    workspace = np.zeros(max(1, tiling["rows"] * tiling["parts"]) * 64, np.uint8) if key == 3 else None
-    plan = ops.Plan("softmax", blocks, (x, np.empty_like(x), workspace, tiling), (), key, ("DTYPE_X=float",))
     try:
-        return plan.launch("softmax", soc=chip, time_only=True).timeline.microseconds
+        return ops.operator("softmax").run(x, soc=chip, options={"time_only": True}, tiling=tiling).time_us
     except TopropeError:
         return float("inf")
 
 
 def tables() -> list[ops.Table]:
     """For each shape: the time that the host's choice takes, and the fastest of all tilings."""
-    chip, host = soc.load("ascend910b1"), ops.host("softmax")
+    chip, softmax = soc.load("ascend910b1"), ops.operator("softmax")
     rows, shares = [], []
     for r, c in SHAPES:
         x = np.zeros((r, c), np.float32)
-        tiling, key, blocks = host.choose(r, c, 4, chip)
-        chosen = predicted_us(x, tiling, key, blocks, chip)
+        choice = softmax.tiling(shapes=[x.shape], dtypes="float32", soc=chip)
+        chosen = predicted_us(x, choice, chip)
         tried = {(*t.values(), k, b): (t, k, b) for t, k, b in tilings(r, c, chip)}
-        times = [predicted_us(x, *t, chip) for t in tried.values()]
+        times = [
+            predicted_us(x, softmax.changed(choice, key=k, block_dim=b, workspaces=[r * t["parts"] * 64], **t), chip)
+            for t, k, b in tried.values()
+        ]
         fixed = min([chosen, *times])
         shares.append(fixed / chosen)
         rows.append((f"{r:,} x {c:,}", round(chosen, 1), round(fixed, 1), len(times), f"{shares[-1]:.0%}"))

@@ -118,14 +118,16 @@ private:
     uint32_t width = 0, columns = 0;
 };
 
-extern "C" __global__ __aicore__ void cast_scale_bias(GM_ADDR x, GM_ADDR scale, GM_ADDR bias, GM_ADDR y, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void cast_scale_bias(GM_ADDR x, GM_ADDR scale, GM_ADDR bias, GM_ADDR y, GM_ADDR workspace,
+                                                      GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(CastScaleBiasTilingData);
     GET_TILING_DATA(data, tiling);
     KernelChain<DTYPE_X, 2>().Run(x, scale, bias, y, data);
 }
 
-extern "C" __global__ __aicore__ void cast_scale_bias_naive(GM_ADDR x, GM_ADDR scale, GM_ADDR bias, GM_ADDR y, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void cast_scale_bias_naive(GM_ADDR x, GM_ADDR scale, GM_ADDR bias, GM_ADDR y, GM_ADDR workspace,
+                                                            GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(CastScaleBiasTilingData);
     GET_TILING_DATA(data, tiling);

@@ -22,7 +22,7 @@ extern "C" __global__ __aicore__ void layer_norm(GM_ADDR x, GM_ADDR gamma, GM_AD
     else if (TILING_KEY_IS(2))
         NormWholeRows<DTYPE_X, true, false>().Run(x, gamma, beta, y, mean, rstd, data);
     else if (TILING_KEY_IS(3))
-        NormPieces<DTYPE_X, true>().Run(x, gamma, beta, y, mean, rstd, workspace, data);
+        NormPieces<DTYPE_X, true>().Run(x, gamma, beta, y, mean, rstd, AscendC::GetUserWorkspace(workspace), data);
 }
 
 extern "C" __global__ __aicore__ void layer_norm_naive(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR y, GM_ADDR mean, GM_ADDR rstd,

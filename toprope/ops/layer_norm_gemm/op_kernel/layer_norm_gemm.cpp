@@ -55,14 +55,16 @@ extern "C" __global__ __aicore__ void layer_norm_gemm(GM_ADDR x, GM_ADDR gamma, 
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
     GET_TILING_DATA(data, tiling);
+    if (data.m == 0 || data.n == 0) return;
+    const GM_ADDR rows = GetUserWorkspace(workspace);
     if ASCEND_IS_AIV {
         if (TILING_KEY_IS(1))
-            Normalise<true>(x, gamma, beta, workspace, data);
-        else
-            Normalise<false>(x, gamma, beta, workspace, data);
+            Normalise<true>(x, gamma, beta, rows, data);
+        else if (TILING_KEY_IS(2))
+            Normalise<false>(x, gamma, beta, rows, data);
     }
     if ASCEND_IS_AIC {
-        Multiply<2, 4, true>(w, c, workspace, data);
+        Multiply<2, 4, true>(w, c, rows, data);
     }
 }
 
@@ -71,10 +73,12 @@ extern "C" __global__ __aicore__ void layer_norm_gemm_naive(GM_ADDR x, GM_ADDR g
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
     GET_TILING_DATA(data, tiling);
+    if (data.m == 0 || data.n == 0) return;
+    const GM_ADDR rows = GetUserWorkspace(workspace);
     if ASCEND_IS_AIV {
-        Normalise<false>(x, gamma, beta, workspace, data);
+        Normalise<false>(x, gamma, beta, rows, data);
     }
     if ASCEND_IS_AIC {
-        Multiply<1, 1, false>(w, c, workspace, data);
+        Multiply<1, 1, false>(w, c, rows, data);
     }
 }

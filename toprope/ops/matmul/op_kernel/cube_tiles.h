@@ -5,9 +5,10 @@
 //   unitFlag  the store of a tile follows the cube fractal by fractal, and the next tile starts behind it
 #pragma once
 
+#include "cube_tile_sizes.h"
 #include "kernel_operator.h"
 
-constexpr uint32_t TILE_M = 128, TILE_N = 256, STEP_K = 64, FRACTAL = 16;
+constexpr uint32_t FRACTAL = 16;
 
 __aicore__ inline uint32_t Whole(uint32_t count) { return (count + FRACTAL - 1) / FRACTAL * FRACTAL; }
 __aicore__ inline uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b; }

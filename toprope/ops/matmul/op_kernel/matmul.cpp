@@ -25,35 +25,35 @@ __aicore__ inline void RunMatmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, const MatmulTi
     tiles.Close();
 }
 
-extern "C" __global__ __aicore__ void matmul_naive(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void matmul_naive(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     REGISTER_TILING_DEFAULT(MatmulTilingData);
     GET_TILING_DATA(data, tiling);
     RunMatmul<1, 1, false>(a, b, c, data);
 }
 
-extern "C" __global__ __aicore__ void matmul_buffered(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void matmul_buffered(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     REGISTER_TILING_DEFAULT(MatmulTilingData);
     GET_TILING_DATA(data, tiling);
     RunMatmul<2, 1, false>(a, b, c, data);
 }
 
-extern "C" __global__ __aicore__ void matmul_packets(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void matmul_packets(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     REGISTER_TILING_DEFAULT(MatmulTilingData);
     GET_TILING_DATA(data, tiling);
     RunMatmul<2, 4, false>(a, b, c, data);
 }
 
-extern "C" __global__ __aicore__ void matmul_banded(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void matmul_banded(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     REGISTER_TILING_DEFAULT(MatmulTilingData);
     GET_TILING_DATA(data, tiling);
     RunMatmul<2, 4, false>(a, b, c, data);
 }
 
-extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     REGISTER_TILING_DEFAULT(MatmulTilingData);
     GET_TILING_DATA(data, tiling);

@@ -289,14 +289,14 @@ private:
     Bits mask, other;
 };
 
-extern "C" __global__ __aicore__ void pow_exact(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void pow_exact(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(PowTilingData);
     GET_TILING_DATA(data, tiling);
     KernelPow<DTYPE_X1, 3, 2, sizeof(DTYPE_X1) == 4>().Run(x1, x2, z, data);
 }
 
-extern "C" __global__ __aicore__ void pow_naive(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void pow_naive(GM_ADDR x1, GM_ADDR x2, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     REGISTER_TILING_DEFAULT(PowTilingData);
     GET_TILING_DATA(data, tiling);

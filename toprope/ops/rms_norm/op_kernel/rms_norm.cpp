@@ -21,7 +21,7 @@ extern "C" __global__ __aicore__ void rms_norm(GM_ADDR x, GM_ADDR gamma, GM_ADDR
     else if (TILING_KEY_IS(2))
         NormWholeRows<DTYPE_X, false, false>().Run(x, gamma, nullptr, y, nullptr, rstd, data);
     else if (TILING_KEY_IS(3))
-        NormPieces<DTYPE_X, false>().Run(x, gamma, nullptr, y, nullptr, rstd, workspace, data);
+        NormPieces<DTYPE_X, false>().Run(x, gamma, nullptr, y, nullptr, rstd, AscendC::GetUserWorkspace(workspace), data);
 }
 
 extern "C" __global__ __aicore__ void rms_norm_naive(GM_ADDR x, GM_ADDR gamma, GM_ADDR y, GM_ADDR rstd, GM_ADDR workspace, GM_ADDR tiling) {

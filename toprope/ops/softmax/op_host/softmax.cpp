@@ -11,7 +11,6 @@ constexpr uint64_t PIECE_COLUMNS = 8192;    // columns at a time of rows that do
 constexpr uint64_t FIXED_BYTES = 18 << 10;  // numbers of the rows in work, their blocks, and short rows folded
 constexpr uint64_t ROW_BYTES = 16 << 10;    // the same where rows are worked on one by one
 constexpr uint64_t COPY_ROWS = 4095;        // of one copy
-constexpr uint64_t MANY_ROWS_FACTOR = 180;  // by columns, a tile costs an instruction for each 64 of them; by rows, about four for each row
 
 // Rows that UB holds four times, half types once more as floats, with what folding them column by column takes; 0: not one.
 static uint64_t TileRows(uint64_t width, uint64_t item, uint64_t ubBytes) {
