@@ -19,7 +19,9 @@ $("cards").innerHTML=[
  ["trust",percent(1-S.assumed_share),"of the cycles rest on documented, measured or derived numbers"]]
  .map(c=>`<div class="card"><div class="sub">${c[0]}</div><div class="big">${c[1]}</div><div class="sub">${esc(c[2])}</div></div>`).join("");
 $("bars").innerHTML=Object.entries(S.busy).sort((a,b)=>b[1]-a[1])
- .map(([p,v])=>`<div class="bar"><b>${p}</b><i style="width:${100*Math.min(1,v)}%;background:${colour[p]}"></i><span>${percent(v)}</span></div>`).join("");
+ .map(([p,v])=>`<div class="bar"><b>${p}</b><i style="width:${100*Math.min(1,v)}%;background:${colour[p]}"></i><span>${percent(v)}</span></div>${waits(p)}`).join("");
+function waits(p){const told=Object.entries(S.waits[p]||{}).filter(w=>w[1]>=.05).slice(0,3);
+ return told.length?`<div class="sub waits">waits: ${told.map(([r,v])=>esc(r)+" "+percent(v)).join(", ")}</div>`:""}
 
 // -- bounds: the triangle of compute, bandwidth and parallelism, and the roofline
 function triangle(){

@@ -10,12 +10,21 @@ import numpy as np
 
 from toprope.finding import Finding, Place
 from toprope.kernel import Run
+from toprope.profile.waiting import END, ISSUE, START, idle
 from toprope.trace import PIPES, Array, Trace
+
+# How a sentence names what a pipe waits for, where it is not a pipe.
+_WAITED_FOR = {
+    START: "the start-up",
+    END: "the other pipes to end",
+    ISSUE: "its next instruction to be sent",
+}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a person wants to know first. `verdicts` holds a comparison per output that has a reference."""
+    """What a person wants to know first. `verdicts` holds a comparison per output that has a reference, `waits` for each busy pipe
+    what it waits for, as shares of the time."""
 
     run: Run
     verdicts: Mapping[str, Any]
@@ -23,6 +32,7 @@ class Summary:
     busy: dict[str, float]
     bottleneck: str
     lines: list[LineCost]
+    waits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     advice: list[Finding] = field(default_factory=list)
 
     @property
@@ -44,7 +54,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class LineCost:
-    """A source line: how often its instructions ran and how long its busiest pipe worked for it, summed over cores (µs per core)."""
+    """A source line: how often its instructions ran and how long the pipe worked for it, in µs, mean of the cores that have the pipe."""
 
     file: str
     line: int
@@ -59,7 +69,9 @@ def of(run: Run, verdicts: Mapping[str, Any], advice: Sequence[Finding] = ()) ->
     timeline = run.timeline
     busy = {pipe: timeline.busy(pipe) for pipe in PIPES[:-1]}
     busy = {pipe: share for pipe, share in busy.items() if share > 0}
-    return Summary(run, verdicts, timeline.microseconds, busy, _bottleneck(busy, run), line_costs(run), list(advice))
+    waits = {pipe: idle(run, pipe) for pipe in busy if pipe != "S"}
+    bottleneck = _bottleneck(busy, waits)
+    return Summary(run, verdicts, timeline.microseconds, busy, bottleneck, line_costs(run), waits, list(advice))
 
 
 def line_costs(run: Run) -> list[LineCost]:
@@ -75,13 +87,16 @@ def line_costs(run: Run) -> list[LineCost]:
     key[charge <= 0] = -1
     unique, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     totals = np.bincount(inverse, weights=charge, minlength=len(unique))
-    per_us = len(trace.cores) * timeline.cycles / timeline.microseconds if timeline.cycles else 1.0
+    per_us = timeline.cycles / timeline.microseconds if timeline.cycles else 1.0
+    # A mixed kernel's cube lines run on its cube cores only: a core is one that has the pipe, as in the shares of the pipes.
+    cores = [int(timeline.cores_of(pipe).sum()) for pipe in PIPES]
     rows = []
     for k, i, n, total in zip(unique, first, counts, totals, strict=True):
         if k >= 0:
             site = trace.sites[int(k) // 8]
             op = trace.ops[int(trace.instrs["op"][i])].name
-            rows.append(LineCost(site.file, site.line, op, PIPES[int(k) % 8], int(n), float(total) / per_us))
+            pipe = int(k) % 8
+            rows.append(LineCost(site.file, site.line, op, PIPES[pipe], int(n), float(total) / per_us / cores[pipe]))
     return sorted(rows, key=lambda r: -r.microseconds)
 
 
@@ -107,7 +122,7 @@ def occupancy(trace: Trace, start: Array, end: Array) -> Array:
     return charge
 
 
-def _bottleneck(busy: Mapping[str, float], run: Run) -> str:
+def _bottleneck(busy: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]) -> str:
     if not busy:
         return "nothing was executed"
     pipe, share = max(busy.items(), key=lambda item: item[1])
@@ -122,7 +137,9 @@ def _bottleneck(busy: Mapping[str, float], run: Run) -> str:
     }[pipe]
     if share >= 0.8:
         return f"bound by {what}: {pipe} is busy {share:.0%} of the time"
-    return f"no pipe is full: the busiest is {pipe} ({what}) with {share:.0%}; the rest is waiting and start-up"
+    most = next(iter(waits.get(pipe, {}).items()), None)
+    why = f" and waits for {_WAITED_FOR.get(most[0], most[0])} {most[1]:.0%}" if most else ""
+    return f"no pipe is full: {pipe} ({what}) is the busiest, works {share:.0%} of the time{why}"
 
 
 def _finite(value: float) -> float | None:
@@ -159,6 +176,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "microseconds": summary.microseconds,
         "cycles": run.timeline.cycles,
         "busy": summary.busy,
+        "waits": {pipe: dict(reasons) for pipe, reasons in summary.waits.items()},
         "bottleneck": summary.bottleneck,
         "assumed_share": run.timeline.assumed_share,
         "instructions": len(run.trace.instrs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -22,6 +23,12 @@ def bar(share: float, width: int = 24) -> str:
     return ("█" * full + (_BAR[rest] if rest else "")).ljust(width)
 
 
+def waiting(reasons: Mapping[str, float], least: float = 0.05) -> str:
+    """What a pipe waits for, in a few words: the three largest shares of the time from `least` on."""
+    told = [f"{reason} {share:.0%}" for reason, share in list(reasons.items())[:3] if share >= least]
+    return f"waits: {', '.join(told)}" if told else ""
+
+
 def show(summary: Summary, *, verbose: bool = False, console: Console | None = None) -> None:
     """Result against reference, findings, time, pipes, bottleneck: in this order."""
     out = console or Console(highlight=False, soft_wrap=True)
@@ -39,7 +46,7 @@ def _result(out: Console, summary: Summary) -> None:
     if not summary.verdicts:
         names = ", ".join(summary.run.outputs) or "nothing"
         out.print(
-            f"[bold]result[/]    wrote {names}; no reference given (--reference {next(iter(summary.run.outputs), 'z')}='x + y')"
+            f"[bold]result[/]    wrote {names}; not compared (--reference {next(iter(summary.run.outputs), 'z')}=EXPRESSION)"
         )
     for name, verdict in summary.verdicts.items():
         mark = "[green]agrees[/]" if verdict.passed else "[bold red]differs[/]"
@@ -93,7 +100,7 @@ def _time(out: Console, summary: Summary) -> None:
         f"[bold]time[/]      {summary.microseconds:.2f} µs predicted, {timeline.cycles:,.0f} cycles; {timeline.assumed_share:.0%} of the cycles rest on assumed numbers"
     )
     for pipe, share in sorted(summary.busy.items(), key=lambda item: -item[1]):
-        out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}")
+        out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}  [dim]{waiting(summary.waits.get(pipe, {}))}[/]")
     out.print(f"  {summary.bottleneck}")
     dearest = [row for row in summary.lines[:5] if row.microseconds > 0]
     places = [f"{Path(row.file).name}:{row.line}" for row in dearest]

@@ -79,11 +79,12 @@ class Timeline:
 
     def busy(self, pipe: str, core_type: str | None = None) -> float:
         """Busy share of a pipe, 0 to 1: mean busy time over mean core time (the profiler's ratio columns)."""
-        cores = self._cores_of(pipe, core_type)
+        cores = self.cores_of(pipe, core_type)
         spent = float((self.core_end - self.core_start)[cores].mean()) if cores.any() else 0.0
         return float(self._busy_of(pipe, core_type).mean()) / spent if spent else 0.0
 
-    def _cores_of(self, pipe: str, core_type: str | None) -> Array:
+    def cores_of(self, pipe: str, core_type: str | None = None) -> Array:
+        """Which cores have the pipe (all where none has), or are of this type."""
         types = np.array([core.type for core in self.trace.cores])
         if core_type is not None:
             return np.asarray(types == core_type)
@@ -92,7 +93,7 @@ class Timeline:
         return np.asarray(cores if cores.any() else np.ones(len(types), bool))
 
     def _busy_of(self, pipe: str, core_type: str | None) -> Array:
-        return np.asarray(self.core_busy[self._cores_of(pipe, core_type), PIPES.index(pipe)])
+        return np.asarray(self.core_busy[self.cores_of(pipe, core_type), PIPES.index(pipe)])
 
     def critical_path(self) -> Array:
         """Instructions that decided the end, last first: each one's blocker, back to the launch."""
