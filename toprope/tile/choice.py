@@ -6,11 +6,15 @@ with two buffers or, for long rows, with one. The pieces are there for rows that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toprope.tile.amounts import Amount
-from toprope.tile.plan import GROUP_ROWS, UB_BYTES, Plan, names_of, pitch_elements
+from toprope.tile.cube import Product
+from toprope.tile.cube_text import BAND
+from toprope.tile.emit_text import GROUP_ROWS
+from toprope.tile.plan import UB_BYTES, Plan, names_of, pitch_elements
 from toprope.tile.program import Index
 
 MOST_ROWS = 4095  # what one DataCopyPad moves
@@ -19,28 +23,48 @@ FUNCTIONS = {
     "least": min,
     "most": max,
     "pick": lambda c, a, b: a if c else b,
+    "root": lambda a: (math.isqrt(4 * a) + 1) // 2,
 }
 CPP_FUNCTIONS = """\
 static int64_t div(int64_t a, int64_t b) { return a < 0 ? -1 : a / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t pick(bool condition, int64_t a, int64_t b) { return condition ? a : b; }
+static int64_t root(int64_t a) {
+    int64_t r = 0;
+    while ((2 * r + 1) * (2 * r + 1) <= 4 * a) r++;
+    return r;
+}
 """
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The statements that give the kernel's chosen sizes out of dimensions and `cores`, in order, and which of them it is told."""
+    """The statements that give the kernel's chosen sizes out of dimensions, `cores` (of vectors) and `cubes`, and which it is told."""
 
     statements: tuple[tuple[str, str], ...]
     fields: tuple[str, ...]
 
-    def values(self, dims: Mapping[str, int], cores: int) -> dict[str, int]:
+    def and_then(self, other: Choice) -> Choice:
+        """Both."""
+        return Choice(self.statements + other.statements, self.fields + other.fields)
+
+    def values(self, dims: Mapping[str, int], cores: int, cubes: int) -> dict[str, int]:
         """All statements evaluated for one shape."""
-        known: dict[str, int] = {**dims, "cores": cores}
+        known: dict[str, int] = {**dims, "cores": cores, "cubes": cubes}
         for name, text in self.statements:  # built below from names, numbers and FUNCTIONS
             known[name] = int(eval(text, {"__builtins__": {}, **FUNCTIONS}, known))
         return known
+
+
+def band_of(p: Product | None) -> Choice | None:
+    """Rows of tiles of a product that make a band: the tiles in work at one time cover a block of the result that is about square."""
+    if p is None or p.swizzle:
+        return None
+    high, wide = p.rows.size, p.columns.size
+    band = f"root(div(cubes * {wide}, {high}))"
+    tiles = f"div({p.rows.extent.text} + {high - 1}, {high})"
+    return Choice(((BAND, f"most(1, least({tiles}, {band}))"),), (BAND,))
 
 
 def choice_of(plans: tuple[Plan, ...]) -> Choice | None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from toprope.tile.amounts import Amount
 from toprope.tile.emit_operations import Operations, elements, literal, numpy_is_integer
-from toprope.tile.emit_text import FILL_PITCH
+from toprope.tile.emit_text import FILL_PITCH, GROUP_ROWS
 from toprope.tile.language import Dim, f32, i32
-from toprope.tile.plan import GROUP_ROWS, Plan, names_of, pitch_elements
+from toprope.tile.plan import Plan, names_of, pitch_elements
 from toprope.tile.program import ONE, Index, Loop, Number, Region, Value, arrays_of, clean
 
 __all__ = ["ClassText", "entry_text", "head_text", "literal", "numbers_of", "variants"]

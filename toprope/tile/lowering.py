@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from toprope.soc import Soc
-from toprope.tile.choice import Choice, choice_of
-from toprope.tile.cube import Product, ProductReader, is_product, product_class
+from toprope.tile.choice import Choice, band_of, choice_of
+from toprope.tile.cube import Product, ProductReader, is_product
+from toprope.tile.cube_text import product_class
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
 from toprope.tile.language import Param, Pin, TileError
 from toprope.tile.pins import keep
@@ -63,7 +64,8 @@ class Lowered:
     @cached_property
     def choice(self) -> Choice | None:
         """What the host chooses for a shape."""
-        return choice_of(self.plans)
+        found = [c for c in (choice_of(self.plans), band_of(self.product)) if c is not None]
+        return found[0].and_then(found[1]) if len(found) == 2 else found[0] if found else None
 
     @property
     def fields(self) -> list[tuple[str, str]]:
@@ -72,16 +74,18 @@ class Lowered:
         found += [("int32_t" if i else "float", f"number{k}") for k, (_, i) in enumerate(self.numbers)]
         return found + [("uint32_t", f) for f in (self.choice.fields if self.choice else ())]
 
-    def chosen(self, dims: Mapping[str, int], cores: int) -> dict[str, int]:
-        """The fields that the host chooses, for a number of cores (of vector cores where a kernel has both kinds)."""
+    def chosen(self, dims: Mapping[str, int], blocks: int) -> dict[str, int]:
+        """The fields that the host chooses, for a number of blocks: each has a cube core and two vector cores, or a vector core."""
         if self.choice is None:
             return {}
-        values = self.choice.values(dims, cores)
+        values = self.choice.values(dims, 2 * blocks if self.product else blocks, blocks)
         return {f: values[f] for f in self.choice.fields}
 
     def open_sizes(self, dims: Mapping[str, int]) -> dict[str, int]:
         """Values of the sizes that the caller left open, as far as bits hang on them: what level A takes."""
         if self.choice is None:
+            return {}
+        if len(self.plans) < 2:
             return {}
         whole = self.chosen(dims, 1)["buffers"] > 0
         inner = [i for i in self.plans[0 if whole else -1].program.indices.values() if i.tune and not i.chosen]
@@ -99,7 +103,7 @@ class Lowered:
     def blocks(self, dims: Mapping[str, int], chip: Soc) -> int:
         """min(tasks, cores)."""
         cores, tasks = int(chip.number("cores.aic" if self.product else "cores.aiv")), 1
-        known = {**dims, **self.chosen(dims, 2 * cores if self.product else cores)}
+        known = {**dims, **self.chosen(dims, cores)}
         for i in self.task_indices:
             tasks *= -(-int(eval(i.extent.text, {"__builtins__": {}}, dict(known))) // known.get(i.chosen, i.size))
         return max(1, min(tasks, cores))
@@ -114,14 +118,14 @@ class Lowered:
     def told(self, dims: Mapping[str, int], blocks: int) -> dict[str, Any]:
         """All fields with their values for one launch, in order."""
         numbers = {f"number{k}": v for k, v in enumerate(self.values(dims))}
-        return {**dims, **numbers, **self.chosen(dims, 2 * blocks if self.product else blocks)}
+        return {**dims, **numbers, **self.chosen(dims, blocks)}
 
     def text(self, *, line_directives: bool, tiling_struct: str = "") -> str:
         """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
         texts, bodies = [], []
         if self.plans:
             text, body = variants(
-                list(self.plans), told=self.choice.fields if self.choice else (), beside_cube=self.product is not None,
+                list(self.plans), told=choice.fields if (choice := choice_of(self.plans)) else (), beside_cube=self.product is not None,
                 line_directives=line_directives,
             )  # fmt: skip
             texts.append(text)

@@ -129,8 +129,13 @@ class _Host:
         """The sizes that the host chooses: the capacity rule, as the Python side evaluates it."""
         if self.choice is None:
             return ""
-        lines = ["    // How many rows come in at a time and with how many buffers: as many as fit the unified buffer."]
-        lines.append("    const int64_t cores = platform.GetCoreNumAiv();")
+        lines = [
+            "    // Sizes for this shape: as many rows as fit the unified buffer, bands of tiles that share operands."
+        ]
+        if self.mentions("cores"):
+            lines.append("    const int64_t cores = platform.GetCoreNumAiv();")
+        if self.mentions("cubes"):
+            lines.append("    const int64_t cubes = platform.GetCoreNumAic();")
         lines += [f"    const int64_t {d} = tiling->{d};" for d in self.kernel.dims if self.mentions(d)]
         lines += [f"    const int64_t {name} = {text};" for name, text in self.choice.statements]
         lines += [f"    tiling->{f} = static_cast<uint32_t>({f});" for f in self.choice.fields]
