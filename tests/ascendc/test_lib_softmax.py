@@ -31,7 +31,7 @@ def pasa(
     x: np.ndarray, alpha: float, loops: int, before: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, ...]:
     """result, mean, sum, max, and with `before` (mean, sum, max of the rounds before) the factor that corrects earlier results."""
-    m, n = x.shape
+    n = x.shape[1]
     scale = alpha / (1 - alpha)
     column = np.arange(n)
     part_of_sum = np.where(column < 512, column // 64, column // 8 % 8)

@@ -130,7 +130,7 @@ def unchanged(state: Any) -> Any:
 ORACLES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("GetBlockIdx", "GetBlockNum", "GetSubBlockIdx", "GetSubBlockNum", "GetTaskRation", "GetTaskRatio"), place),
     **dict.fromkeys(("InitGlobalMemory", "InitOutput"), np.full),
-    **dict.fromkeys(("printf", "PRINTF", "DumpTensor", "DumpAccChkPoint", "PrintTimeStamp", "Trap"), unchanged),
+    **dict.fromkeys(("printf", "PRINTF", "DumpTensor", "DumpAccChkPoint", "PrintTimeStamp", "Trap", "assert", "ascendc_assert"), unchanged),
     **dict.fromkeys(("DataCacheCleanAndInvalid", "DataCachePreload", "ICachePreLoad", "PRELOAD", "GetICachePreloadStatus"), unchanged),
     **dict.fromkeys(("SetFlag", "WaitFlag", "PipeBarrier", "DataSyncBarrier", "TQueSync", "SetNextTaskStart", "WaitPreTaskEnd", "Nop"), unchanged),
     **dict.fromkeys(("GetArchVersion", "GetDataBlockSizeInBytes", "GetVecLen", "GetUBSizeInBytes", "GetRuntimeUBSize"), int),

@@ -35,6 +35,9 @@ def main(argv: list[str]) -> int:
     p.add_argument(
         "--tests", action="store_true", help="also build and run the kernel unit tests (their scripts run too)"
     )
+    p.add_argument(
+        "--host-tests", action="store_true", help="also build and run the unit tests of host code (tiling, inference)"
+    )
     p.add_argument("--failed", action="store_true", help="show only operators that do not compile or whose tests fail")
     options = p.parse_args(argv)
     if options.workers < 1:
@@ -58,6 +61,7 @@ def main(argv: list[str]) -> int:
             results=cache_dir() / "compat" / f"{key}.jsonl",
             resume=options.resume,
             tests=options.tests,
+            host_tests=options.host_tests,
             seen=seen,
         )
     _show([r for r in rows if not r.ok] if options.failed else rows, rows)

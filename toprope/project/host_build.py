@@ -52,12 +52,12 @@ def shared_sources(checkout: Checkout, operator: Operator, own: Sequence[Path]) 
     return found
 
 
-def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]) -> Path:
-    """Compile and link the sources with the C entry points. Raises CompileFailed, MissingHeader, MissingHostSource."""
+def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path], extra: tuple[str, ...] = ()) -> Path:
+    """Compile (with `extra` flags) and link the sources with the C entry points. Raises CompileFailed, MissingHeader, MissingHostSource."""
     todo = list(sources)
     ahead = precompiled()
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(lambda s: compiled(checkout, operator, s), todo))
+        objects = list(pool.map(lambda s: compiled(checkout, operator, s, extra), todo))
     objects.append(shared_library('#include "host/entry.h"\n', include=(HOST,), extra=("-c", *_FLAGS, *ahead)))
     for _ in range(6):
         library = shared_library("// host code of an operator project\n", link=objects)
@@ -68,20 +68,20 @@ def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]
         if not more:
             break
         todo += more
-        objects += [compiled(checkout, operator, f) for f in more]
+        objects += [compiled(checkout, operator, f, extra) for f in more]
     raise MissingHostSource(
         f"{operator.label}: host code uses {missing}, which no source of op_host defines",
         cure="add the source that defines it to op_host, or correct the name",
     )
 
 
-def compiled(checkout: Checkout, operator: Operator, source: Path) -> Path:
+def compiled(checkout: Checkout, operator: Operator, source: Path, extra: tuple[str, ...] = ()) -> Path:
     """The object of one host source. Raises CompileFailed, MissingHeader."""
     # The project's own headers come first: a repository may bring what opbase otherwise provides.
     include = [source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator), HOST]
     while True:
         try:
-            return shared_library(source, include=include, extra=("-c", *_FLAGS, *precompiled()))
+            return shared_library(source, include=include, extra=("-c", *_FLAGS, *precompiled(), *extra))
         except CompileFailed as error:
             missing = _NO_SUCH.search(error.message)
             if missing is None:

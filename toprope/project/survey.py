@@ -16,7 +16,8 @@ from toprope.errors import BadInput
 from toprope.project.checkout import Checkout
 from toprope.project.compile import problem_of
 from toprope.project.operators import Operator
-from toprope.project.unit_tests import run_tests, totals
+from toprope.project.host_tests import run_host_tests
+from toprope.project.unit_tests import TestResult, run_tests, totals
 from toprope.soc import Soc
 
 
@@ -49,9 +50,10 @@ def survey(
     results: Path | None = None,
     resume: bool = False,
     tests: bool = False,
+    host_tests: bool = False,
     seen: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
-    """Compile the kernels (with `tests`, also build and run the kernel unit tests) of every operator that is built for `soc` and whose path matches `pattern`, in the order of their paths.
+    """Compile the kernels (with `tests` and `host_tests`, also build and run the unit tests of kernels and of host code) of every operator that is built for `soc` and whose path matches `pattern`, in the order of their paths.
 
     Rows are appended to `results` (JSON lines) as they come; with `resume`, operators that are already there are not done again.
     """
@@ -64,7 +66,7 @@ def survey(
     for row in rows.values():
         seen(row)
     with ThreadPoolExecutor(workers) as pool:
-        for row in pool.map(lambda operator: _row(checkout, operator, soc, tests), todo):
+        for row in pool.map(lambda operator: _row(checkout, operator, soc, tests, host_tests), todo):
             rows[row.operator] = row
             if results:
                 results.parent.mkdir(parents=True, exist_ok=True)
@@ -141,14 +143,15 @@ def _read(results: Path) -> dict[str, Row]:
     return rows
 
 
-def _row(checkout: Checkout, operator: Operator, soc: Soc, tests: bool) -> Row:
+def _row(checkout: Checkout, operator: Operator, soc: Soc, tests: bool, host_tests: bool) -> Row:
     begin = time.perf_counter()
     try:
         problems = [problem_of(checkout, operator, kernel, soc) for kernel in operator.kernels(soc.name)]
         problem = next((p for p in problems if p), None)
         row = Row(operator.label, problem is None, *((problem.kind, problem.text, problem.place) if problem else ()))
-        if tests and problem is None:
-            results = run_tests(checkout, operator, soc)
+        results: list[TestResult] = run_tests(checkout, operator, soc) if tests and problem is None else []
+        results += run_host_tests(checkout, operator, soc) if host_tests else []
+        if results:
             row.tests = totals(results)
             row.failures = [f"{r.name}: {r.verdict} {r.message}".rstrip() for r in results if r.verdict != "passed"]
             row.findings = sorted({code for r in results for code in r.findings})

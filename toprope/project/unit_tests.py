@@ -34,7 +34,7 @@ from toprope.project.operators import Operator
 from toprope.soc import Soc
 from toprope.trace import CoreRow
 
-_OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
+OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
 _MODE = re.compile(r"KernelMode::(\w+)")
 MODES = ("MIX_MODE", "AIC_MODE", "AIV_MODE", "MIX_AIC_1_1")
 TEST_LIMIT_S, BUILD_LIMIT_S = 60.0, 300
@@ -81,7 +81,7 @@ def test_sources(operator: Operator) -> list[Path]:
     return [
         f
         for f in found
-        if not _OTHER_CHIP.search(f.relative_to(folder).as_posix()) and "TEST" in f.read_text(errors="replace")
+        if not OTHER_CHIP.search(f.relative_to(folder).as_posix()) and "TEST" in f.read_text(errors="replace")
     ]
 
 
@@ -107,13 +107,13 @@ def _run_source(
     here = _working_folder(checkout.root, scratch)
     modes = set(_MODE.findall(source.read_text(errors="replace")))
     mode = MODES.index(modes.pop()) if len(modes) == 1 else 0
-    listed = _in_child(lambda: _names(next(iter(built.values()))), here, TEST_LIMIT_S)
+    listed = in_child(lambda: _names(next(iter(built.values()))), here, TEST_LIMIT_S)
     if not isinstance(listed, list):
         return [TestResult(source.stem, "crashed", "while loading the test")]
     out = []
     for number, name in enumerate(listed):
         begin = time.perf_counter()
-        result = _in_child(lambda n=number: _run_one(built, n, soc, mode), here, TEST_LIMIT_S)
+        result = in_child(lambda n=number: _run_one(built, n, soc, mode), here, TEST_LIMIT_S)
         seconds = round(time.perf_counter() - begin, 2)
         if isinstance(result, dict):
             out.append(TestResult(name, result["verdict"], result["message"], tuple(result["findings"]), seconds))
@@ -312,7 +312,7 @@ def _quiet() -> Iterator[None]:
     yield
 
 
-def _in_child(work: Any, folder: Path, limit_s: float) -> Any:
+def in_child(work: Any, folder: Path, limit_s: float) -> Any:
     """The JSON value of `work()` run in a child in `folder`; "time" or a signal's name if the child does not come back with one."""
     read_end, write_end = os.pipe()
     child = os.fork()

@@ -159,6 +159,7 @@ inline void MetricsProfStop() {}
 
 }  // namespace AscendC
 
+//: assert, ascendc_assert | ends the core when the condition is false, with the text of its further arguments as for printf | - | A2 A3 310P | assert, ascendc_assert
 #undef assert
 #define assert(condition, ...) \
     ((condition) ? static_cast<void>(0) : toprope::assertion_failed(toprope::Site::here(), #condition, "" __VA_ARGS__))

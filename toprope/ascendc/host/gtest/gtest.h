@@ -34,6 +34,7 @@ private:
 struct Outcome {
     int failures = 0;
     bool skipped = false;
+    std::string first;  // what failed first
 };
 inline Outcome outcome;
 
@@ -48,10 +49,34 @@ struct Sink {
             outcome.skipped = true;
             return;
         }
-        ++outcome.failures;
-        std::printf("%s:%d: failure: %s %s\n", file, line, what.c_str(), message.str().c_str());
+        const std::string text = what + " " + message.str();
+        if (outcome.failures++ == 0) outcome.first = std::string(file) + ":" + std::to_string(line) + ": " + text;
+        std::printf("%s:%d: failure: %s\n", file, line, text.c_str());
     }
 };
+
+// " (3, 4)": the two sides of a failed comparison, where they can be written.
+template <typename T>
+auto written(std::ostringstream& out, const T& value, int) -> decltype(static_cast<void>(out << value)) {
+    out << value;
+}
+template <typename T>
+void written(std::ostringstream& out, const T& list, long) {
+    if constexpr (std::is_class_v<T>)
+        out << "...";
+    else
+        out << static_cast<int64_t>(list);
+}
+template <typename T>
+void written(std::ostringstream& out, const std::vector<T>& list, int) {
+    for (const auto& each : list) written(out, each, 0), out << " ";
+}
+template <typename A, typename B>
+std::string sides(const A& a, const B& b) {
+    std::ostringstream out;
+    out << " (", written(out, a, 0), out << ", ", written(out, b, 0), out << ")";
+    return out.str();
+}
 
 class Test {
 public:
@@ -188,7 +213,7 @@ inline bool almost_equal(double a, double b, double ulp) {
         return ::testing::Sink{__FILE__, __LINE__, text} = ::testing::Message()
 #define EXPECT_TRUE(a) TOPROPE_EXPECT(static_cast<bool>(a), #a)
 #define EXPECT_FALSE(a) TOPROPE_EXPECT(!static_cast<bool>(a), "!(" #a ")")
-#define EXPECT_EQ(a, b) TOPROPE_EXPECT((a) == (b), #a " == " #b)
+#define EXPECT_EQ(a, b) TOPROPE_EXPECT((a) == (b), #a " == " #b + ::testing::sides(a, b))
 #define EXPECT_NE(a, b) TOPROPE_EXPECT((a) != (b), #a " != " #b)
 #define EXPECT_LT(a, b) TOPROPE_EXPECT((a) < (b), #a " < " #b)
 #define EXPECT_LE(a, b) TOPROPE_EXPECT((a) <= (b), #a " <= " #b)
@@ -200,7 +225,7 @@ inline bool almost_equal(double a, double b, double ulp) {
 #define EXPECT_STREQ(a, b) TOPROPE_EXPECT(std::strcmp(a, b) == 0, #a " == " #b)
 #define ASSERT_TRUE(a) TOPROPE_ASSERT(static_cast<bool>(a), #a)
 #define ASSERT_FALSE(a) TOPROPE_ASSERT(!static_cast<bool>(a), "!(" #a ")")
-#define ASSERT_EQ(a, b) TOPROPE_ASSERT((a) == (b), #a " == " #b)
+#define ASSERT_EQ(a, b) TOPROPE_ASSERT((a) == (b), #a " == " #b + ::testing::sides(a, b))
 #define ASSERT_NE(a, b) TOPROPE_ASSERT((a) != (b), #a " != " #b)
 #define ASSERT_LT(a, b) TOPROPE_ASSERT((a) < (b), #a " < " #b)
 #define ASSERT_LE(a, b) TOPROPE_ASSERT((a) <= (b), #a " <= " #b)
@@ -217,6 +242,7 @@ inline bool almost_equal(double a, double b, double ulp) {
 extern "C" {
 __attribute__((used)) inline int toprope_test_count() { return static_cast<int>(::testing::registered().size()); }
 __attribute__((used)) inline const char* toprope_test_name(int i) { return ::testing::registered()[i].name.c_str(); }
+__attribute__((used)) inline const char* toprope_test_message() { return ::testing::outcome.first.c_str(); }
 // 0 passed, 1 failed, 2 skipped.
 __attribute__((used)) inline int toprope_test_run(int i) {
     ::testing::outcome = {};

@@ -1,6 +1,7 @@
 // The chip's numbers, as host code is handed them: an opaque object that platform_ascendc::PlatformAscendC reads.
 #pragma once
 
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,8 +29,27 @@ public:
     void GetLocalMemBw(const LocalMemType& kind, uint64_t& bytes_per_cycle) const {
         bytes_per_cycle = kind == LocalMemType::L2 ? chip().l2_bytes_per_cycle : kind == LocalMemType::HBM ? chip().gm_bytes_per_cycle : 0;
     }
+    // Other values than the chip's, as unit tests of host code give them; the numbers among them become the chip of this process.
+    void SetPlatformRes(const std::string& group, std::map<std::string, std::string>& values) {
+        toprope::host::Chip& c = toprope::host::chip;
+        const std::map<std::string, uint64_t*> numbers = {
+            {"cube_core_cnt", &c.aic},   {"vector_core_cnt", &c.aiv},  {"ub_size", &c.ub_bytes},     {"l1_size", &c.l1_bytes},
+            {"l0_a_size", &c.l0a_bytes}, {"l0_b_size", &c.l0b_bytes},  {"l0_c_size", &c.l0c_bytes},  {"l2_size", &c.l2_bytes},
+            {"bt_size", &c.bias_bytes},  {"fb_size", &c.fixbuf_bytes}, {"memory_size", &c.gm_bytes}, {"NpuArch", &c.npu_arch},
+        };
+        if (values.count("ai_core_cnt") != 0) c.aic = c.aiv = std::strtoull(values["ai_core_cnt"].c_str(), nullptr, 10);
+        for (const auto& [name, value] : values) {
+            given_[group][name] = value;
+            const auto found = numbers.find(name);
+            if (found != numbers.end()) *found->second = std::strtoull(value.c_str(), nullptr, 10);
+            if (name == "Short_SoC_version" && family() != value) std::snprintf(c.name, sizeof c.name, "%s", value.c_str());
+        }
+        if (group == "version") c.split = c.npu_arch == 2201 || c.npu_arch == 3510;
+    }
     // A value of the chip's configuration by group and name; false if there is none under these names.
     bool GetPlatformRes(const std::string& group, const std::string& name, std::string& value) const {
+        const auto of_group = given_.find(group);
+        if (of_group != given_.end() && of_group->second.count(name) != 0) return value = of_group->second.at(name), true;
         const std::map<std::string, uint64_t> numbers = {
             {"ai_core_cnt", chip().aic},     {"cube_core_cnt", chip().aic},    {"vector_core_cnt", chip().split ? chip().aiv : 0},
             {"ub_size", chip().ub_bytes},    {"l1_size", chip().l1_bytes},     {"l0_a_size", chip().l0a_bytes},
@@ -62,6 +82,9 @@ public:
             if (name.compare(0, std::string(known).size(), known) == 0) return known;
         return name;
     }
+
+private:
+    std::map<std::string, std::map<std::string, std::string>> given_;
 };
 
 class OptionalInfos {

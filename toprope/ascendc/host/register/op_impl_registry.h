@@ -25,6 +25,7 @@ struct OperatorFunctions {
     std::function<ge::graphStatus(TilingParseContext*)> parse;
     std::function<std::shared_ptr<void>()> compile_info;
     std::function<ge::graphStatus(InferShapeContext*)> infer_shape;
+    std::function<ge::graphStatus(InferShapeRangeContext*)> infer_shape_range;
     std::function<ge::graphStatus(InferDataTypeContext*)> infer_type;
     std::vector<int64_t> tiling_needs_value, shape_needs_value;
 };
@@ -56,7 +57,8 @@ public:
         return *this;
     }
     template <class Function>
-    OpImplRegisterV2& InferShapeRange(Function) {
+    OpImplRegisterV2& InferShapeRange(Function function) {
+        mine().infer_shape_range = function;
         return *this;
     }
     template <class Function>

@@ -4,12 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <vector>
 
 namespace gert {
 
 class ContinuousVector {
 public:
+    // Memory that begins with an empty list for up to `capacity` values of T.
+    template <typename T>
+    static std::unique_ptr<uint8_t[]> Create(size_t capacity) {
+        auto memory = std::make_unique<uint8_t[]>(sizeof(ContinuousVector) + capacity * sizeof(T));
+        new (memory.get()) ContinuousVector;
+        reinterpret_cast<ContinuousVector*>(memory.get())->capacity_ = capacity;
+        return memory;
+    }
     size_t GetSize() const { return size_; }
     size_t GetCapacity() const { return capacity_; }
     const void* GetData() const { return this + 1; }

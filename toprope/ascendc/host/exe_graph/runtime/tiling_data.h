@@ -4,12 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 
 namespace gert {
 
 class TilingData {
 public:
     TilingData(void* data, size_t capacity) : data_(data), capacity_(capacity) {}
+    // Memory that begins with a TilingData and has room for `capacity` bytes behind it.
+    static std::unique_ptr<uint8_t[]> CreateCap(size_t capacity) {
+        auto memory = std::make_unique<uint8_t[]>(sizeof(TilingData) + capacity);
+        new (memory.get()) TilingData(memory.get() + sizeof(TilingData), capacity);
+        return memory;
+    }
     size_t GetCapacity() const { return capacity_; }
     size_t GetDataSize() const { return size_; }
     void SetDataSize(size_t size) { size_ = size; }
