@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import toprope
+from tests.ascendc.harness import kernels
 from toprope.kernel import Run
 from toprope.validation import experiment
 
@@ -23,6 +24,43 @@ TILING = {
     "SINGLE_M": 128,
     "SINGLE_N": 300,
 }
+
+TEXT = """
+// A 7x7 window over a map of 64x64 with 16 channels: 128 places, tap by tap.
+extern "C" __global__ __aicore__ void image_windows(GM_ADDR) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const LocalTensor<half> map(TPosition::A1, 0, 64 * 64 * 16), windows(TPosition::A2, 0, 128 * 256);
+    LoadData3DParamsV2<half> p;
+    p.l1H = p.l1W = 64;
+    p.channelSize = 16;
+    p.filterH = p.filterW = 7;
+    p.strideH = p.strideW = 1;
+    p.dilationFilterH = p.dilationFilterW = 1;
+    p.mExtension = 128;
+    p.kExtension = 16;
+    for (uint32_t k = 0; k < 16; ++k) {
+        p.kStartPt = 16 * k;
+        LoadData(windows[k * 128 * 16], map, p);
+    }
+}
+// 64 x 64 sums as they are, as halves, and as bytes.
+extern "C" __global__ __aicore__ void out_of_l0c(GM_ADDR) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const LocalTensor<float> sums(TPosition::CO1, 0, 64 * 64);
+    FixpipeParamsV220 p(64, 64, 64, 64 * 16 * sizeof(half) / 32, false);
+    p.quantPre = QuantMode_t::F322F16;
+    Fixpipe<half, float, CFG_NZ>(LocalTensor<half>(TPosition::A1, 0, 64 * 64), sums, p);
+    p.quantPre = QuantMode_t::QF322B8_PRE;
+    p.dstStride = 64 * 32 / 32;
+    Fixpipe<int8_t, float, CFG_NZ>(LocalTensor<int8_t>(TPosition::A1, 0, 64 * 64), sums, p);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def launched() -> dict[str, Run]:
+    made, unused = kernels(TEXT, "timing_cube"), np.zeros(16, np.float16)
+    return {"windows": made.image_windows[1](unused, time_only=True), "l0c": made.out_of_l0c[1](unused, time_only=True)}
 
 
 def matmul(*, buffers: int, unit_flag: int, k: int = 384) -> tuple[Run, float]:
@@ -105,3 +143,16 @@ def test_the_validation_kernel_multiplies_with_b_transposed(k: int) -> None:
     run = kernel[4](a, b, c, 256, 600, k)
     assert np.abs(c - a.astype(np.float32) @ b.astype(np.float32).T).max() < 0.1
     assert not [f for f in run.findings if f.severity == "error"]
+
+
+def test_image_windows_cost_what_is_written_and_not_the_map_they_come_from(launched: dict[str, Run]) -> None:
+    run = launched["windows"]
+    starts, ends = starts_and_ends(run, "LoadData")
+    cost = run.soc.cost("l1_to_l0a_3d")
+    assert len(starts) == 16 and ends - starts == pytest.approx(cost.fixed + 128 * 16 * 2 / cost.bytes_per_cycle)
+
+
+def test_the_way_out_of_l0c_takes_64_elements_a_cycle_however_narrow_they_become(launched: dict[str, Run]) -> None:
+    run = launched["l0c"]
+    starts, ends = starts_and_ends(run, "Fixpipe")
+    assert len(starts) == 2 and ends - starts == pytest.approx(run.soc.cost("l0c_to_l1").fixed + 64 * 64 / 64)

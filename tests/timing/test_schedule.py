@@ -58,6 +58,14 @@ extern "C" __global__ __aicore__ void independent_and_dependent(GM_ADDR) {
     Duplicate(b, (half)1, 128);
     Adds(c, b, (half)1, 128);
 }
+// The sum's sources lie around what the first instruction writes; the product's do not.
+extern "C" __global__ __aicore__ void sources_far_apart(GM_ADDR) {
+    const LocalTensor<half> low(TPosition::VECIN, 0, 1024), middle(TPosition::VECIN, 65536, 8192), high(TPosition::VECIN, 131072, 1024);
+    const LocalTensor<half> sum(TPosition::VECOUT, 163840, 1024);
+    Duplicate(middle, (half)1, 8192);
+    Add(sum, low, high, 128);
+    Mul(sum, low, middle, 128);
+}
 extern "C" __global__ __aicore__ void meet(GM_ADDR x) {
     Gm gm(x);
     const LocalTensor<half> ub(TPosition::VECIN, 0, kTile);
@@ -84,6 +92,7 @@ def launched() -> dict[str, Run]:
         "same": made.read_same[8](tile.copy()),
         "use": made.load_then_use[1](tile.copy()),
         "vector": made.independent_and_dependent[1](tile.copy()),
+        "apart": made.sources_far_apart[1](tile.copy()),
         "meet": made.meet[4](np.zeros(4 * 8192, np.float16)),
     }
 
@@ -107,6 +116,22 @@ def test_independent_vector_instructions_follow_closely_and_dependent_ones_wait(
     first, second, dependent = range(len(t.start))[-3:]
     assert t.start[second] < t.end[first]
     assert t.start[dependent] >= t.end[second] and STALLS[t.stall[dependent]] == "data hazard"
+
+
+def test_sources_that_lie_around_a_buffer_do_not_touch_it(launched: dict[str, Run]) -> None:
+    run = launched["apart"]
+    t, (fill,), (total,), (product,) = run.timeline, *(rows(run, op) for op in ("Duplicate", "Add", "Mul"))
+    assert t.start[total] < t.end[fill], "the sum reads below and above what the fill writes"
+    assert t.start[product] >= t.end[fill] and STALLS[t.stall[product]] == "data hazard"
+
+
+def test_a_core_reads_slower_what_is_not_in_l2(launched: dict[str, Run]) -> None:
+    run = launched["again"]
+    chip, loads = run.soc, rows(run, "DataCopy")
+    cost = chip.cost("gm_to_ub")
+    first, second = (run.timeline.end[part[-1]] - run.timeline.end[part[0]] for part in (loads[:8], loads[8:]))
+    assert first == pytest.approx(7 * 16384 / cost.cold_bytes_per_cycle, rel=0.02)
+    assert second == pytest.approx(7 * 16384 / cost.bytes_per_cycle, rel=0.02)
 
 
 def test_one_core_gets_its_own_rate_and_all_cores_share_hbm(launched: dict[str, Run]) -> None:
@@ -150,8 +175,8 @@ def test_what_one_core_fetches_is_not_there_earlier_for_the_others(launched: dic
 
 def test_all_readers_of_one_range_share_its_rate(launched: dict[str, Run]) -> None:
     run = launched["same"]
-    slow = {**run.soc.table["gm_range"], "bytes_per_cycle": 10}
-    limited = predict(run.trace, soc.Soc("slow_ranges", {**run.soc.table, "gm_range": slow}))
+    slow = {**run.soc.table["gm_page"], "lines_per_cycle": 10 / 512}
+    limited = predict(run.trace, soc.Soc("slow_pages", {**run.soc.table, "gm_page": slow}))
     spent = limited.end.max() - limited.start[rows(run, "DataCopy")].min()
     assert spent >= 8 * 16384 / 10 > 5 * (run.timeline.end.max() - run.timeline.start[rows(run, "DataCopy")].min())
 

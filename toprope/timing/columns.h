@@ -18,7 +18,7 @@ struct OpCost {
     double odd_rate;   // GM copies: bytes per cycle of rows that are not a multiple of 32 bytes apart, 0 = as others
     double l2_unit;    // GM copies: L2 hands out at least this many bytes of a row, at a time
     double cold;       // added when the pipe stood idle before it (cube)
-    double cold_rate;  // copies to GM: bytes per cycle of one core into lines that are not in L2
+    double cold_rate;  // GM copies: bytes per cycle of one core to or from lines that are not in L2, 0 = as others
     uint32_t kind;
     uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
 };
@@ -30,8 +30,8 @@ struct Chip {
     double unaligned_weight;     // memory-side cost of rows that do not start on a sector
     double part_line_weight;     // L2 cost of reading less than a line
     double same_address_weight;  // L2 cost of a range that another core is transferring now
-    double same_address_delay;   // each such core slows the others' own flow by this share
-    double range_rate;           // what L2 gives of one range, to all its readers together
+    double same_address_delay;   // each other transfer that begins in the same page slows short rows by this share
+    double page_rate;            // lines a cycle that L2 gives to all transfers that begin in one page
     double l1_delay;             // copies out of L1 take this many times as long while others write into it
     double atomic_weight;        // L2 cost of read-modify-write
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;

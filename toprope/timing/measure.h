@@ -69,15 +69,21 @@ inline float bank_cycles(const Access* accesses, unsigned count, uint64_t repeat
     return rounds ? static_cast<float>(total) / static_cast<float>(rounds) : 1.0f;
 }
 
+// Bytes that an on-chip copy is priced by: those it writes, since one source may be written often (image windows, padding), or those
+// it reads where nothing is written to memory. The way out of L0C takes 64 elements a cycle however narrow they become, and its rates are
+// stated for two bytes: an element, four bytes there, costs at least two.
 inline float bytes_moved(const Access* accesses, unsigned count) {
-    double moved[2] = {0, 0};
+    double written = 0, read = 0;
+    bool out_of_l0c = false;
     for (unsigned a = 0; a < count; ++a) {
         double bytes = static_cast<double>(accesses[a].row_bytes() * accesses[a].rows());
-        const unsigned mode = accesses[a].mode();
+        const bool reads = accesses[a].mode() == kRead;
+        out_of_l0c |= reads && accesses[a].space() == kL0c;
         if (accesses[a].more()) bytes *= static_cast<double>(accesses[++a].rows());
-        moved[mode == kRead] += bytes;
+        (reads ? read : written) += bytes;
     }
-    return static_cast<float>(std::max(moved[0], moved[1]));
+    if (written == 0) return static_cast<float>(read);
+    return static_cast<float>(out_of_l0c ? std::max(written, read / 2) : written);
 }
 
 }  // namespace timing

@@ -16,8 +16,8 @@ struct Demand {
     double cold = 0;                        // written to lines that were not in L2
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
     double bytes = 0;
-    double rows = 0, odd_bytes = 0;  // odd: in rows that start at changing offsets within a block
-    uint64_t first = 0;              // first line: how other cores recognise the same range
+    double lines = 0, rows = 0, odd_bytes = 0;  // odd: in rows that start at changing offsets within a block
+    uint64_t first = 0;                         // first line: how other cores recognise the same range
 };
 
 class L2 {
@@ -133,7 +133,17 @@ struct Sharing {
     uint32_t core = 0, transfers = 0;  // under way, and the core that began
     bool several = false;              // other cores, too
     double fetched = 0;                // when all that was asked from HBM is in L2
-    Server server;                     // L2 gives one range at a limited rate, however many cores read it
+};
+
+// The transfers under way that begin in one page of GM: their rows meet in the same part of L2, which answers so many lines a cycle to all
+// of them together. Two pages may share a slot, which costs a little accuracy and no time.
+struct Near {
+    uint32_t transfers = 0;
+    Server server;
+    struct Own {  // the page of a core's last transfer, and how many of the core's own are under way there
+        uint64_t page = 0;
+        uint32_t transfers = 0;
+    };
 };
 
 // One GM copy under way.
@@ -142,13 +152,14 @@ struct Transfer {
     bool write = false, counted = false, begun = false;
     double rate = 1, cold_rate = 0, latency = 0, row = 0, odd_rate = 0;
     double row_cycles = 0;                       // least time of its rows
-    double crowd = 1;                            // slower by this for other cores that transfer the same range
+    double crowd = 1;                            // its rows take so many times as long for other cores that read near it
     uint64_t l2_unit = kLineBytes;               // L2 hands out whole units of this many bytes
     double window = 0;                           // bytes in flight while it streams
     double not_before = 0;                       // it cannot end earlier: the cube still computes what it stores
     double start = 0, ready = 0, remaining = 0;  // ready: when its data may begin to flow; remaining: bytes
     Demand demand;
     Sharing* range = nullptr;  // who else transfers the same range
+    uint64_t page = 0;         // slot of the page it begins in
 };
 
 // What several cores transfer at once. A slot follows one range at a time; a range that finds its slot taken by another goes unnoticed,
@@ -158,7 +169,7 @@ public:
     // The transfer joins the others of its range; null: not followed.
     Sharing* enter(uint64_t first, uint32_t core) {
         Sharing& range = slots_[(first * 0x9e3779b97f4a7c15ull) >> 50];
-        if (range.transfers == 0) range = {first, core, 0, false, 0, {}};
+        if (range.transfers == 0) range = {first, core, 0, false, 0};
         if (range.first != first) return nullptr;
         ++range.transfers;
         range.several |= range.core != core;
@@ -172,7 +183,7 @@ private:
 class Memory {
 public:
     Memory(const Chip& chip, uint32_t cores)
-        : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0) {}
+        : chip_(chip), l2_(chip.gm_begin, chip.gm_end, chip.l2_bytes), ports_(cores), asked_(cores, 0), own_(cores) {}
 
     // The transfer starts: what is in L2, what must be fetched, and how long until the first byte.
     double begin(Transfer& t, double now, const Access* accesses, unsigned count, bool bypass, double latency) {
@@ -189,8 +200,12 @@ public:
         t.range = ranges_.enter(t.demand.first, t.core);
         if (t.range && t.range->several) {
             t.demand.l2 *= chip_.same_address_weight;
-            t.crowd = 1 + (t.range->transfers - 1) * chip_.same_address_delay;
         }
+        t.page = t.demand.first / (kPageBytes / kLineBytes) * 0x9e3779b97f4a7c15ull >> 50;
+        Near& near = near_[t.page];
+        Near::Own& own = own_[t.core];
+        if (own.page != t.page) own = {t.page, 0};
+        t.crowd = 1 + (near.transfers++ - own.transfers++) * chip_.same_address_delay;
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
             const double hidden = t.cold_rate > 0 ? t.demand.cold / t.cold_rate - t.demand.bytes / t.rate : 0;
@@ -200,15 +215,15 @@ public:
         double wait = latency;
         if (t.counted) {
             // A new request waits behind what the other cores have in flight.
-            t.window = latency * t.rate;
+            t.window = latency * (t.cold_rate > 0 ? t.cold_rate : t.rate);
             wait += chip_.miss_latency + (in_flight_ - flight(t)) / chip_.hbm_rate;
             change_flight(t, t.demand.bytes);
         }
         if (t.range) {
             // What is on its way into L2 for one core is not there yet for the others.
-            const double flow = std::max(t.demand.bytes / t.rate, t.row_cycles);
+            const double flow = flow_cycles(t);
+            wait = std::max(wait, t.range->fetched + 1 - flow - now);
             if (t.counted) t.range->fetched = std::max(t.range->fetched, now + wait + flow);
-            wait = std::max(wait, t.range->fetched - flow - now);
         }
         return wait;
     }
@@ -218,9 +233,8 @@ public:
     // The next piece of a transfer asks for service. A read may ask on while up to one latency of data waits at the core's port.
     Piece piece(Transfer& t, double now, double bytes) {
         const double share = t.demand.bytes > 0 ? bytes / t.demand.bytes : 1;
-        const double rows = share * t.row_cycles;
-        double port = ports_[t.core].serve(now, std::max(bytes / t.rate, rows) * t.crowd, 1);
-        if (t.range && !t.write) port = std::max(port, t.range->server.serve(now, bytes, chip_.range_rate));
+        double port = ports_[t.core].serve(now, share * flow_cycles(t), 1);
+        if (!t.write) port = std::max(port, near_[t.page].server.serve(now, t.demand.lines * share, chip_.page_rate));
         double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
                                 : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
@@ -237,6 +251,8 @@ public:
     void end(Transfer& t) {
         if (t.counted) change_flight(t, -t.demand.bytes);
         if (t.range) --t.range->transfers;
+        --near_[t.page].transfers;
+        if (own_[t.core].page == t.page && own_[t.core].transfers > 0) --own_[t.core].transfers;
         traffic.hbm_read += t.demand.miss;
         traffic.hbm_write += t.demand.evicted;
         (t.write ? traffic.l2_write : traffic.l2_read) += t.demand.hit + t.demand.miss;
@@ -247,6 +263,8 @@ public:
     void restart() {
         hbm_ = l2_read_ = l2_write_ = {};
         ports_.assign(ports_.size(), {});
+        near_.assign(near_.size(), {});
+        own_.assign(own_.size(), {});
     }
 
     Traffic traffic{};
@@ -254,6 +272,11 @@ public:
 private:
     static constexpr double kWriteBuffer = 1 << 20;
 
+    // What the core's own port needs for all of it. Reads that miss come slower than hits, however idle HBM is.
+    static double flow_cycles(const Transfer& t) {
+        const double missing = t.cold_rate > 0 ? t.demand.miss * (1 / t.cold_rate - 1 / t.rate) : 0;
+        return std::max(t.demand.bytes / t.rate + missing, t.row_cycles * t.crowd);
+    }
     double flight(const Transfer& t) const { return std::min(asked_[t.core], t.window); }
     void change_flight(const Transfer& t, double bytes) {
         in_flight_ -= flight(t);
@@ -282,6 +305,7 @@ private:
         const double part = bytes < unit ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
         t.demand.l2 += static_cast<double>(units * unit) * weight * (t.write ? 1 : part);
         t.demand.bytes += static_cast<double>(bytes);
+        t.demand.lines += static_cast<double>((address + bytes - 1) / kLineBytes - address / kLineBytes + 1);
         t.demand.rows += 1;
         if (stride % kBlockBytes != 0) t.demand.odd_bytes += static_cast<double>(bytes);
     }
@@ -293,6 +317,8 @@ private:
     std::vector<double> asked_;  // bytes of misses that each core has asked for and not all received
     double in_flight_ = 0;       // of all cores, each at most what one latency at its rate holds
     Ranges ranges_;
+    std::vector<Near> near_ = std::vector<Near>(1 << 14);
+    std::vector<Near::Own> own_;
 };
 
 }  // namespace timing

@@ -38,7 +38,7 @@ class ChipNumbers(c.Structure):
             (name, c.c_double)
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
-                "part_line_weight", "same_address_weight", "same_address_delay", "range_rate", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
+                "part_line_weight", "same_address_weight", "same_address_delay", "page_rate", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
                 "block_cycles", "prologue_cycles",
                 "flag_latency", "cross_latency", "soft_cross_latency",
             )

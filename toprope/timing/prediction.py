@@ -140,7 +140,7 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.part_line_weight = soc.number("gm_part_line.weight")
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
     chip.same_address_delay = soc.number("gm_sharing.same_address_delay")
-    chip.range_rate = soc.number("gm_range.bytes_per_cycle")
+    chip.page_rate = soc.number("gm_page.lines_per_cycle")
     chip.l1_delay = soc.number("l1_sharing.delay")
     chip.atomic_weight = soc.number("gm_atomic.weight")
     chip.queue_depth = soc.number("queues.depth")

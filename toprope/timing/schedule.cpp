@@ -319,7 +319,8 @@ private:
     }
     bool begin_transfer(uint32_t c, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
         // A pipe asks ahead, but never for more than arrives within one latency of a miss.
-        if (!pipe.under_way.empty() && pipe.asked >= (op.latency + chip_.miss_latency) * op.rate) return false;
+        const double rate = p == kMte2 && op.cold_rate > 0 ? op.cold_rate : op.rate;
+        if (!pipe.under_way.empty() && pipe.asked >= (op.latency + chip_.miss_latency) * rate) return false;
         if (pipe.asked_at > start) {
             start = pipe.asked_at;
             stall = kPipeBusy;

@@ -14,6 +14,7 @@ enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCros
 
 inline constexpr double kPieceBytes = 8192;
 inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32, kRecent = 8;
+inline constexpr unsigned kOperands = 8;
 inline constexpr uint32_t kFirstSharedFlag = 32, kSharedFlags = 224, kSoftwareFlag = 16;  // as in ascendc/api/cross_core.h
 
 template <typename T>
@@ -49,32 +50,42 @@ struct Issued {
     double ready;
 };
 
+// What an instruction reads and writes: each operand is a range of its own, since two of them may lie around what others use.
 struct Range {
     double end = 0;
     uint32_t instr = 0;
-    uint64_t low[2] = {~0ull, ~0ull}, high[2] = {0, 0};  // [0] reads, [1] writes
+    unsigned count = 0;
+    struct {
+        uint64_t low, high;
+        uint32_t space, mode;
+    } operands[kOperands];
 };
 
-// What an instruction reads and writes, as one range each.
 inline Range ranges(const Access* access, unsigned count) {
     Range range;
     for (unsigned a = 0; a < count; ++a) {
+        if (access[a].row_bytes() == 0) continue;
         uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
         const bool outer = access[a].more();
-        if (access[a].row_bytes() == 0) continue;
         if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
-        for (const unsigned side : {0u, 1u})
-            if (access[a].mode() & (side + 1)) {
-                range.low[side] = std::min(range.low[side], access[a].address());
-                range.high[side] = std::max(range.high[side], high);
-            }
+        if (range.count < kOperands) {
+            range.operands[range.count++] = {access[a].address(), high, access[a].space(), access[a].mode()};
+        } else {  // more operands than any instruction has: the last one takes in the rest
+            auto& last = range.operands[kOperands - 1];
+            last = {std::min(last.low, access[a].address()), std::max(last.high, high), last.space, last.mode | access[a].mode()};
+        }
         a += outer;
     }
     return range;
 }
-inline bool meet(const Range& a, int x, const Range& b, int y) { return a.low[x] < b.high[y] && b.low[y] < a.high[x]; }
+// The later instruction must wait: they meet in memory, and one of them writes there.
 inline bool depends(const Range& earlier, const Range& later) {
-    return meet(earlier, 1, later, 0) || meet(earlier, 1, later, 1) || meet(earlier, 0, later, 1);
+    for (unsigned i = 0; i < earlier.count; ++i)
+        for (unsigned k = 0; k < later.count; ++k) {
+            const auto &a = earlier.operands[i], &b = later.operands[k];
+            if (a.space == b.space && ((a.mode | b.mode) & kWrite) && a.low < b.high && b.low < a.high) return true;
+        }
+    return false;
 }
 
 struct PipeState {

@@ -2,11 +2,15 @@
 // C in tiles of BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1
 // or 2), L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags. A last tile of a
 // block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than CORES_M it goes on
-// in rounds.
+// in rounds. With ZIGZAG the blocks are counted along the rows instead, every other row backwards, and each core takes as many of them in
+// succession, ending each with a barrier.
 #include "kernel_operator.h"
 
 #ifndef TRANS_B
 #define TRANS_B 0
+#endif
+#ifndef ZIGZAG
+#define ZIGZAG 0
 #endif
 
 using namespace AscendC;
@@ -178,8 +182,17 @@ extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, ui
     if ASCEND_IS_AIV
         return;
     Matmul op(a, b, c, Extents{m, n, k});
+#if ZIGZAG
+    const uint32_t across = n / SINGLE_N, blocks = m / SINGLE_M * across, share = (blocks + GetBlockNum() - 1) / GetBlockNum();
+    for (uint32_t block = GetBlockIdx() * share; block < blocks && block < (GetBlockIdx() + 1) * share; ++block) {
+        const uint32_t row = block / across, column = row % 2 ? across - 1 - block % across : block % across;
+        op.Run({row * SINGLE_M, column * SINGLE_N, SINGLE_M, SINGLE_N});
+        PipeBarrier<PIPE_ALL>();
+    }
+#else
     const uint32_t core = GetBlockIdx(), column = core / CORES_M * SINGLE_N;
     if (column >= n) return;
     for (uint32_t row = core % CORES_M * SINGLE_M; row < m; row += CORES_M * SINGLE_M)
         op.Run({row, column, m - row < SINGLE_M ? m - row : SINGLE_M, n - column < SINGLE_N ? n - column : SINGLE_N});
+#endif
 }

@@ -311,8 +311,7 @@ private:
             reads_.mark(site);
             unmarked_ = false;
         }
-        // The Norm template handles one step at a time: a load waits for all reads before it.
-        reads_.wait(kPacked ? ring.last_read(slot) : reads_.marks(), site);
+        reads_.wait(ring.last_read(slot), site);
         if (o.is_value) {
             fill<T>(to, o.value, site);
         } else if (!user_copy(to.data)) {
