@@ -15,8 +15,8 @@ from xml.sax.saxutils import quoteattr
 from toprope.errors import BadInput
 from toprope.project.checkout import Checkout
 from toprope.project.compile import problem_of
-from toprope.project.operators import Operator
 from toprope.project.host_tests import run_host_tests
+from toprope.project.operators import Operator
 from toprope.project.unit_tests import TestResult, run_tests, totals
 from toprope.soc import Soc
 
