@@ -16,14 +16,16 @@ from toprope.validation import experiment
 
 # One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
 ADD = """
-template <int buffers, int gap, bool barrier, bool scalars> __aicore__ inline void Loop(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {
+template <int buffers, int gap, bool barrier, bool scalars, int spare = 0, int taken = 0> __aicore__ inline void Loop(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {
     constexpr int32_t kTile = 4096;
     TPipe pipe;
     TQue<TPosition::VECIN, 1> inX, inY;
     TQue<TPosition::VECOUT, 1> outZ;
-    pipe.InitBuffer(inX, buffers, kTile * 2 + gap);
-    pipe.InitBuffer(inY, buffers, kTile * 2 + gap);
-    pipe.InitBuffer(outZ, buffers, kTile * 2);
+    pipe.InitBuffer(inX, buffers, kTile * 2 + gap + spare);
+    pipe.InitBuffer(inY, buffers, kTile * 2 + gap + spare);
+    pipe.InitBuffer(outZ, buffers, kTile * 2 + spare);
+    TBuf<TPosition::VECCALC> other;
+    if (taken > 0) pipe.InitBuffer(other, taken);
     GlobalTensor<half> xg, yg, zg;
     const int32_t each = total / GetBlockNum(), begin = each * GetBlockIdx();
     xg.SetGlobalBuffer((__gm__ half*)x + begin, each);
@@ -60,6 +62,8 @@ VARIANTS = {
     "conflict": "2, 0, false, false",
     "barrier": "2, 128, true, false",
     "scalars": "2, 128, false, true",
+    "roomy": "1, 0, false, false, 40960",
+    "full": "1, 128, false, false, 0, 149504",
 }
 SOURCE = ADD + "\n".join(
     f'extern "C" __global__ __aicore__ void {n}(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {{ Loop<{v}>(x, y, z, total, bypass); }}'
@@ -156,3 +160,25 @@ def test_roofline_names_the_bound() -> None:
     assert streaming.operations == 48 * 4096 * 100 * 8
     few = roofline(run("good", blocks=4, tiles_a_core=4))
     assert few.bound == "parallelism" and few.parallelism < 0.1
+
+
+def test_a_constant_tiling_gains_what_is_promised() -> None:
+    rows = {row.id: row for row in experiment.published() if row.kernel == "matmul_object"}
+    expected = promised(experiment.launch(rows["g6"]), "advice-constant-tiling")
+    constant = experiment.launch(rows["g4"])
+    assert constant.timeline.cycles == pytest.approx(expected, rel=0.1)
+    assert "advice-constant-tiling" not in {f.code for f in diagnose(constant)}
+
+
+def test_buffers_that_do_not_fit_twice_are_trimmed_to_what_a_round_needs() -> None:
+    found = run("roomy")
+    expected = promised(found, "advice-double-buffer")
+    (advice,) = (f for f in diagnose(found) if f.code == "advice-double-buffer")
+    assert "(24,576 of the 147,456 bytes given now)" in advice.message and len(advice.places) == 3
+    assert run("good").timeline.cycles == pytest.approx(expected, rel=0.1)
+
+
+def test_of_buffers_that_do_not_fit_together_those_that_do_are_named() -> None:
+    advice = {f.code: f for f in diagnose(run("full"))}
+    places = [p.text() for p in advice["advice-double-buffer"].places]
+    assert len(places) == 2 and all("InitBuffer" in place for place in places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import Run
 from toprope.profile import tiles, whatif
+from toprope.profile.memory import reached_bytes
 from toprope.profile.reuse import read_back, shareable_buffers
 from toprope.timing import predict
 from toprope.timing.prediction import UNIT_FLAG_BIT
-from toprope.trace import PIPES, Array, Trace
+from toprope.trace import PIPES, Array, BufferRow, Trace
 
 LEAST_GAIN = 0.02  # share of the time; smaller gains are noise beside the model's error
 
@@ -64,26 +65,48 @@ def _place(trace: Trace, site: int, op: str = "", pipe: str = "") -> Place:
 
 
 def _buffers(run: Run) -> Iterator[Idea]:
-    """Queues with a single buffer that go round more than once."""
+    """Queues with a single buffer that go round more than once: all of them, in less room, or those that fit."""
     trace = run.trace
     first_core = [b for b in trace.buffers if b.core == 0]
     count = Counter(b.queue for b in first_core)
     rounds = Counter(trace.instrs["work"][whatif.kinds(trace, "alloc")].tolist())
     single = [b for b in first_core if count[b.queue] == 1 and rounds[b.queue] > len(trace.cores)]
-    used = Counter[str]()
-    for buffer in first_core:
-        used[buffer.space] += buffer.bytes
-    for buffer in single:
-        used[buffer.space] += buffer.bytes
-    if not single or any(used[b.space] > run.soc.bytes_of(b.space) for b in single):
+    if not single:
         return
-    queues = [b.queue for b in single]
-    more = sum(b.bytes for b in single)
+    reached = reached_bytes(trace, 0)
+    room = Counter({space: run.soc.bytes_of(space) for space in {b.space for b in first_core}})
+    room.subtract({space: sum(b.bytes for b in first_core if b.space == space) for space in room})
+
+    def fits(buffers: Sequence[BufferRow], trimmed: bool) -> bool:
+        left = Counter(room)
+        for b in buffers:
+            left[b.space] -= 2 * reached[b.queue] - b.bytes if trimmed else b.bytes
+        return all(bytes_left >= 0 for bytes_left in left.values())
+
+    def cycles(buffers: Sequence[BufferRow]) -> float:
+        return predict(whatif.one_more_buffer(trace, [b.queue for b in buffers]), run.soc).cycles
+
+    chosen: list[BufferRow] = single
+    trimmed = not fits(single, False)
+    if trimmed and not fits(single, True):
+        chosen = []
+        for buffer in sorted(single, key=lambda b: cycles([b])):
+            if fits([*chosen, buffer], True):
+                chosen.append(buffer)
+        trimmed = not fits(chosen, False)
+    if not chosen:
+        return
+    these = "these queues" if len(chosen) > 1 else "this queue"
+    if trimmed:
+        needed, given = sum(reached[b.queue] for b in chosen), sum(b.bytes for b in chosen)
+        how = f"{these} two buffers of what a round needs ({needed:,} of the {given:,} bytes given now)"
+    else:
+        how = f"{these} two buffers ({sum(b.bytes for b in chosen):,} bytes more)"
     yield Idea(
         "advice-double-buffer",
-        f"give {'these queues' if len(single) > 1 else 'this queue'} two buffers ({more} bytes more), so that copies overlap with work",
-        tuple(_place(trace, b.site, "InitBuffer") for b in single),
-        lambda: predict(whatif.one_more_buffer(trace, queues), run.soc).cycles,
+        f"give {how}, so that copies overlap with work",
+        tuple(_place(trace, b.site, "InitBuffer") for b in chosen),
+        lambda: cycles(chosen),
     )
 
 
@@ -251,6 +274,21 @@ def _unit_flag(run: Run) -> Iterator[Idea]:
         )
 
 
+def _constant_tiling(run: Run) -> Iterator[Idea]:
+    """A Matmul object that reads its tiling at every step."""
+    trace = run.trace
+    reading = whatif.reads_tiling(trace)
+    if reading.any():
+        steps = int(reading.sum())
+        yield Idea(
+            "advice-constant-tiling",
+            f"{steps:,} steps of the Matmul object read its tiling from memory; make it constant (GetMatmulApiTiling)",
+            _dearest(trace, reading.astype(float)),
+            lambda: predict(whatif.with_constant_tiling(trace), run.soc).cycles,
+            {"steps": steps},
+        )
+
+
 def _joins(run: Run) -> Iterator[Idea]:
     """Rows that are copied one by one."""
     joined, gone = tiles.joined_copies(run.trace)
@@ -277,7 +315,8 @@ def _fusion(run: Run) -> Iterator[Idea]:
 
 
 _SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
-    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag, _fusion,
+    _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag, _constant_tiling,
+    _fusion,
 )  # fmt: skip
 
 

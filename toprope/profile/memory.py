@@ -9,7 +9,7 @@ import numpy as np
 
 from toprope.finding import Place
 from toprope.kernel import Run
-from toprope.trace import SPACES, Array, SiteRow
+from toprope.trace import SPACES, Array, SiteRow, Trace
 
 ON_CHIP = SPACES[1:]
 
@@ -88,6 +88,25 @@ def memory_use(run: Run, core: int) -> MemoryUse:
         )
     queues.sort(key=lambda q: (ON_CHIP.index(q.space), q.buffers[0][0]))
     return MemoryUse(core, tuple(queues), curves)
+
+
+def reached_bytes(trace: Trace, core: int) -> dict[int, int]:
+    """How far into a buffer of each queue any instruction of the core reaches, in whole 32-byte blocks: what a round needs of it."""
+    ranges = trace.decoded()
+    mine = slice(int(trace.access_begin[core]), int(trace.access_begin[core + 1]))
+    space, begin = ranges.space[mine], ranges.address[mine]
+    spread = np.maximum(0, ranges.rows[mine] - 1) * ranges.stride[mine]
+    # A pattern of two strides is two entries; the second one holds the outer stride and count.
+    spread[:-1] += np.where(ranges.more[mine][:-1], spread[1:], 0)
+    end = begin + spread + ranges.row_bytes[mine]
+    reached: dict[int, int] = {}
+    for buffer in (b for b in trace.buffers if b.core == core):
+        inside = (
+            (space == SPACES.index(buffer.space)) & (begin >= buffer.address) & (begin < buffer.address + buffer.bytes)
+        )
+        furthest = int(end[inside].max(initial=buffer.address)) - buffer.address
+        reached[buffer.queue] = max(reached.get(buffer.queue, 0), min(buffer.bytes, -(-furthest // 32) * 32))
+    return reached
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,19 @@ def with_unit_flag(trace: Trace) -> Trace:
     return without(changed, kinds(trace, "set_flag", "wait_flag") & between)
 
 
+def reads_tiling(trace: Trace) -> Array:
+    """Which instructions are scalar work of a Matmul object whose tiling is not constant: their work counts the readings."""
+    wanted: Array = np.array([op.cost in ("matmul_step", "matmul_init") for op in trace.ops] or [False])
+    return np.asarray(np.take(wanted, trace.instrs["op"]) & (trace.instrs["work"] > 0))
+
+
+def with_constant_tiling(trace: Trace) -> Trace:
+    """The trace as if Matmul objects knew their tiling when they were compiled."""
+    instrs = trace.instrs.copy()
+    instrs["work"][reads_tiling(trace)] = 0
+    return replace(trace, instrs=instrs)
+
+
 def one_more_buffer(trace: Trace, queues: Collection[int]) -> Trace:
     """The trace as if some queues had one more buffer each: AllocTensor waits for the FreeTensor one round earlier.
 
