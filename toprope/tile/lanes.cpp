@@ -5,6 +5,23 @@
 namespace {
 using namespace toprope;
 
+// a[i] = a[i] with b[i], eight at a time.
+template <Fold fold>
+void fold_into(float* a, const float* b, uint32_t n) {
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        Floats8 x, y;
+        std::memcpy(&x, a + i, sizeof x);
+        std::memcpy(&y, b + i, sizeof y);
+        if constexpr (fold == Fold::SUM)
+            x += y;
+        else
+            x = extreme_eights<fold>(x, y);
+        std::memcpy(a + i, &x, sizeof x);
+    }
+    for (; i < n; ++i) a[i] = fold_two<fold>(a[i], b[i]);
+}
+
 // One row. Up to 48 floats or 128 halves: its blocks of 32 bytes one after the other, then pairs within the block. Longer:
 // at most eight stripes one after the other, then halves against halves down to 64 floats (one block of halves), then pairs.
 template <Fold fold, uint32_t lanes>
@@ -13,16 +30,17 @@ float fold_row(const float* row, uint32_t columns, float* held) {
     const bool is_short = columns <= (lanes == 64 ? 48 : lanes);
     uint32_t stripe = is_short ? block : lanes;
     while (!is_short && ceil_div(columns, stripe) > 8) stripe *= 2;
-    for (uint32_t i = 0; i < stripe; ++i) held[i] = i < columns ? row[i] : fold_identity<fold>();
+    const uint32_t first = columns < stripe ? columns : stripe;
+    std::memcpy(held, row, first * sizeof(float));
+    for (uint32_t i = first; i < stripe; ++i) held[i] = fold_identity<fold>();
     for (uint32_t at = stripe; at < columns; at += stripe) {
         const uint32_t n = columns - at < stripe ? columns - at : stripe;
-        for (uint32_t i = 0; i < n; ++i) held[i] = fold_two<fold>(held[i], row[at + i]);
+        fold_into<fold>(held, row + at, n);
         for (uint32_t i = n; is_short && i < stripe; ++i) held[i] = fold_two<fold>(held[i], fold_identity<fold>());
     }
     uint32_t left = stripe;
-    for (; !is_short && left > last; left /= 2)
-        for (uint32_t i = 0; i < left / 2; ++i) held[i] = fold_two<fold>(held[i], held[left / 2 + i]);
-    for (; left > 1; left /= 2) fold_levels<float, fold>(held, left, 1);
+    for (; !is_short && left > last; left /= 2) fold_into<fold>(held, held + left / 2, left / 2);
+    fold_levels<float, fold>(held, left, static_cast<uint32_t>(__builtin_ctz(left)));
     return held[0];
 }
 template <Fold fold, uint32_t lanes>
