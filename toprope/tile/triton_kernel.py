@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +11,42 @@ import numpy as np
 from toprope.dtypes import Dtype, of_array
 from toprope.kernel import DEFAULT_SOC, Run
 from toprope.soc import load as load_soc
-from toprope.tile.cube import Product
-from toprope.tile.expressions import Source
 from toprope.tile.kernel import as_array, loaded, written
-from toprope.tile.language import Dim, Param, TileError, TileTooLarge
-from toprope.tile.lowering import Lowered
-from toprope.tile.plan import place
+from toprope.tile.language import TileError, TileTooLarge
 from toprope.tile.triton_eager import evaluate
-from toprope.tile.triton_reader import TritonReader
+from toprope.tile.triton_program import TritonProgram, written_down
+from toprope.tile.triton_source import TritonSource
+from toprope.tile.triton_tiles import TritonTiles, as_tiles, has_dot
+from toprope.tile.triton_types import TYPES
+from toprope.tile.tuner import Candidate
 
 Array = np.ndarray[Any, Any]
+# What a launch may say beside the function's arguments; it steers a GPU's compiler.
+GPU_OPTIONS = {
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "grf_mode",
+    "waves_per_eu",
+    "matrix_instr_nonkdim",
+    "kpack",
+    "multibuffer",
+}
+Form = TritonTiles | TritonProgram
 
 
 class TritonKernel:
     """`kernel[grid](arguments)` evaluates every program on NumPy; `kernel.run(grid, arguments)` runs the emitted Ascend C."""
 
     def __init__(self, given: Callable[..., Any] | str | Path, name: str = "") -> None:
-        text, self.file, first = _text_of(given)
-        tree = ast.parse(textwrap.dedent(text))
-        ast.increment_lineno(tree, first)
-        functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and (not name or n.name == name)]
-        if len(functions) != 1 and not name:
-            functions = [n for n in functions if any("jit" in ast.unparse(d) for d in n.decorator_list)]
-        if len(functions) != 1:
-            raise TileError(
-                f"{len(functions)} functions in the Triton source", cure='name one: tile.triton(source, "kernel")'
-            )
-        self.node = functions[0]
-        self.name, self.alias = self.node.name, _alias(tree)
-        parameters = self.node.args
-        self.parameters = [a.arg for a in [*parameters.args, *parameters.kwonlyargs]]
-        self.constexprs = {
-            a.arg
-            for a in [*parameters.args, *parameters.kwonlyargs]
-            if a.annotation and "constexpr" in ast.unparse(a.annotation)
-        }
-        self._globals = dict(getattr(getattr(given, "fn", given), "__globals__", {}))
-        self._globals |= _literals(tree)
-        self.node.decorator_list = []  # neither they nor the annotations mean anything from here on
-        for a in [*parameters.args, *parameters.kwonlyargs]:
-            a.annotation = None
-        exec(compile(ast.Module([self.node], []), self.file, "exec"), self._globals)
-        self.function: Callable[..., None] = self._globals[self.name]
+        self.written = TritonSource(given, name)
+        self.name, self.file = self.written.node.name, self.written.file
+        self.parameters, self.constexprs = self.written.parameters, self.written.constexprs
+        self.configs = self.written.configs
+        self.notes: list[str] = []
+        self._forms: dict[Any, list[Form]] = {}
+        self._best: dict[Any, dict[str, Any]] = {}
 
     # ---- launches ----------------------------------------------------------------------------------------------------
 
@@ -64,150 +54,210 @@ class TritonKernel:
         """Level A for a grid of programs; outputs are written in place. Raises TileError."""
 
         def launch(*arguments: Any, **named: Any) -> None:
-            bound = self._bound(arguments, named)
-            evaluate(self.function, self.alias, bound, _grid(grid, bound))
+            bound = self.bound(arguments, {**self._settings(arguments, named), **named})
+            function, scope, fill = self.written.compiled()
+            evaluate(function, scope, fill, bound, self.constexprs, programs_of(grid, bound))
 
         return launch
 
-    def run(self, grid: Any, *arguments: Any, soc: str = DEFAULT_SOC, blocks: int | None = None, **named: Any) -> Run:
-        """Run the emitted Ascend C on the software NPU; outputs are written in place. Raises TileError."""
-        bound = self._bound(arguments, named)
-        programs = _grid(grid, bound)
+    def run(
+        self, grid: Any, *arguments: Any, soc: str = DEFAULT_SOC, blocks: int | None = None, time_only: bool = False, **named: Any
+    ) -> Run:  # fmt: skip
+        """Run the emitted Ascend C on the software NPU; outputs are written in place. Raises TileError.
+
+        With @triton.autotune and no sizes given, every configuration is timed without executing, once for each value of its key,
+        and the fastest one runs.
+        """
+        if self._untuned(named):
+            named = {**named, **self.best(grid, *arguments, soc=soc, **named)}
+        bound = self.bound(arguments, named)
+        programs = programs_of(grid, bound)
         arrays = {k: v for k, v in bound.items() if isinstance(v, np.ndarray)}
         scalars = {k: v for k, v in bound.items() if k not in arrays}
-        described = {k: of_array(v) for k, v in arrays.items()} | {
-            k: v if k in self.constexprs or v is None or isinstance(v, bool) else type(v) for k, v in scalars.items()
+        dims: dict[str, Any] = {f"{k}Size": v.size for k, v in arrays.items()} | scalars
+        dims |= {f"grid{n}": (*programs, 1, 1)[n] for n in range(3)}
+        form = self._launched(soc, arrays, scalars, dims, programs)
+        path = written(self.name, self._text(form, soc, line_directives=True))
+        flat = [arrays[n].reshape(-1) for n in form.params]
+        return loaded(path)[self.name](
+            *flat, *[dims[d] for d in form.dims], *form.values(dims), soc=soc, time_only=time_only,
+            blocks=blocks or form.blocks(dims, load_soc(soc)),
+        )  # fmt: skip
+
+    def _launched(
+        self,
+        soc: str,
+        arrays: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, Any],
+        programs: tuple[int, ...],
+    ) -> Form:
+        """The form for a launch: tiles where the grid is one program for each, else the program as it is written."""
+        described: dict[str, Any] = {k: of_array(v) for k, v in arrays.items()}
+        described |= {
+            k: v if k in self.constexprs or v is None or isinstance(v, bool | str | Dtype) else type(v)
+            for k, v in scalars.items()
         }
         ones = frozenset(k for k, v in scalars.items() if isinstance(v, int) and v == 1)
-        lowered, reader = self._lowered(soc, described, ones)
-        dims: dict[str, Any] = {f"{k}Size": v.size for k, v in arrays.items()} | scalars
-        dims |= {f"grid{n}": g for n, g in enumerate(programs)}
-        self._check_launch(reader, lowered, dims, programs)
-        path = written(self.name, lowered.text(line_directives=True))
-        values = [dims[d] for d in lowered.dims]
-        flat = [arrays[n].reshape(-1) for n in lowered.params]
-        return loaded(path)[self.name](
-            *flat, *values, *lowered.values(dims), blocks=blocks or lowered.blocks(dims, load_soc(soc)), soc=soc
-        )
+        forms = self._read(soc, described, ones)
+        first = forms[0]
+        if isinstance(first, TritonTiles):
+            try:
+                first.check_launch(dims, programs)
+            except TileError:
+                if has_dot(self.written):
+                    raise
+                return self._program(soc, described, ones)
+        return first
+
+    # ---- autotune ----------------------------------------------------------------------------------------------------
+
+    def search(self, grid: Any, *arguments: Any, soc: str = DEFAULT_SOC, **named: Any) -> list[Candidate]:
+        """Every configuration of @triton.autotune with its predicted time, fastest first, or the reason why it has none."""
+        found = []
+        for config in self.configs or [{}]:
+            sizes = {k: v for k, v in config.items() if k in self.parameters}
+            try:
+                run = self.run(grid, *arguments, soc=soc, time_only=True, **{**named, **sizes})
+                found.append(Candidate(sizes, round(run.timeline.microseconds, 3)))
+            except TileError as e:
+                found.append(Candidate(sizes, reason=e.message.splitlines()[0]))
+        return sorted(found, key=lambda c: (c.microseconds is None, c.microseconds or 0.0))
+
+    def best(self, grid: Any, *arguments: Any, soc: str = DEFAULT_SOC, **named: Any) -> dict[str, Any]:
+        """The fastest configuration for these arguments. Raises TileError when none can be emitted."""
+        given = dict(zip(self.parameters, arguments, strict=False)) | named
+        key = (soc, *(given[k] if isinstance(given.get(k), int | float | str) else str(k) for k in self.written.key))
+        if key not in self._best:
+            found = self.search(grid, *arguments, soc=soc, **named)
+            if found[0].microseconds is None:
+                raise TileError(
+                    f"no configuration of {self.name} can be emitted: {found[0].reason}",
+                    cure="pass sizes at the launch",
+                )
+            self._best[key] = found[0].sizes
+        return self._best[key]
+
+    def _untuned(self, named: Mapping[str, Any]) -> bool:
+        return len(self.configs) > 1 and not any(k in named for k in self.configs[0])
+
+    def _settings(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Sizes of the first configuration, where a launch gives none: level A does not hang on them."""
+        config = self.configs[0] if self.configs else {}
+        given = set(named) | set(self.parameters[: len(arguments)])
+        return {k: v for k, v in config.items() if k in self.parameters and k not in given}
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
 
     def source(self, soc: str = DEFAULT_SOC, *, line_directives: bool = False, **described: Any) -> str:
         """The Ascend C for element types of pointers and values of constants: `k.source(x_ptr=tile.f32, BLOCK=1024)`.
 
         Scalar arguments that are not named stay arguments, whole numbers unless given as `name=float`.
         """
-        return self._lowered(soc, described)[0].text(line_directives=line_directives)
+        return self._text(self._read(soc, self._described(described))[0], soc, line_directives=line_directives)
 
     def plan(self, soc: str = DEFAULT_SOC, **described: Any) -> str:
         """The byte ledger, described as for `source`."""
-        return self._lowered(soc, described)[0].ledger(load_soc(soc))
+        return self._read(soc, self._described(described))[0].ledger(load_soc(soc))
 
-    # ---- reading -----------------------------------------------------------------------------------------------------
+    def form(self, soc: str = DEFAULT_SOC, **described: Any) -> str:
+        """Which form it is emitted in, "tiles" or "program"; described as for `source`."""
+        return "tiles" if isinstance(self._read(soc, self._described(described))[0], TritonTiles) else "program"
 
-    def _bound(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        defaults = dict(
-            zip(self.parameters[::-1], [ast.literal_eval(d) for d in self.node.args.defaults[::-1]], strict=False)
-        )
-        bound = {**defaults, **dict(zip(self.parameters, arguments, strict=False)), **named}
-        wrong = [p for p in self.parameters if p not in bound] + [p for p in bound if p not in self.parameters]
+    def lowered(self, soc: str = DEFAULT_SOC, **described: Any) -> Form:
+        """What is emitted for element types and constants, described as for `source`."""
+        return self._read(soc, self._described(described))[0]
+
+    def _described(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = [k for k in given if k not in self.parameters]
+        if unknown:
+            raise TileError(
+                f"{self.name} has no argument {unknown[0]}", cure=f"its arguments are {', '.join(self.parameters)}"
+            )
+        sizes = {k: v for k, v in (self.configs[0] if self.configs else {}).items() if k in self.parameters}
+        constants = {k: v for k, v in self.written.defaults.items() if k in self.constexprs or v is None}
+        return {**constants, **sizes, **given}
+
+    def _text(self, form: Form, soc: str, *, line_directives: bool) -> str:
+        return form.text(line_directives=line_directives, chip=load_soc(soc))
+
+    def bound(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Argument by argument what a launch gives, with defaults and heuristics. Raises TileError."""
+        ignored = {k: v for k, v in named.items() if k in GPU_OPTIONS and k not in self.parameters}
+        self._note(*(f"{self.name}: {k}={v} is ignored: it steers a GPU's compiler" for k, v in ignored.items()))
+        found = {**self.written.defaults, **dict(zip(self.parameters, arguments, strict=False))}
+        found |= {k: v for k, v in named.items() if k not in ignored}
+        if len(self.configs) == 1:
+            found |= self._settings(arguments, named)
+        for name, value in self.written.heuristics.items():
+            found.setdefault(name, value(found))
+        wrong = [p for p in self.parameters if p not in found] + [p for p in found if p not in self.parameters]
         if wrong or len(arguments) > len(self.parameters):
             raise TileError(
                 f"{self.name}: argument {(wrong or ['too many'])[0]}",
                 cure=f"its arguments are {', '.join(self.parameters)}",
             )
-        found = {p: bound[p] for p in self.parameters}
-        return {k: as_array(v) if hasattr(v, "shape") else v for k, v in found.items()}
+        return {p: _argument(found[p]) for p in self.parameters}
 
-    def _lowered(
-        self, soc: str, described: Mapping[str, Any], ones: frozenset[str] = frozenset()
-    ) -> tuple[Lowered, TritonReader]:
-        """Read with two buffers for every block, or one where two do not fit. Raises TileError."""
-        for depth in (2, 1):
-            lowered, reader = self._read(described, ones, depth)
-            over = lowered.over(load_soc(soc))
-            if not over:
-                return lowered, reader
-        raise TileTooLarge(
-            f"{self.name} does not fit {soc}: {over}\n{lowered.ledger(load_soc(soc))}", cure="use smaller blocks"
-        )
+    def _note(self, *texts: str) -> None:
+        self.notes += [t for t in texts if t not in self.notes]
 
-    def _read(self, described: Mapping[str, Any], ones: frozenset[str], depth: int) -> tuple[Lowered, TritonReader]:
-        params = {k: Param((Dim(f"{k}Size"),), v, written=True) for k, v in described.items() if isinstance(v, Dtype)}
-        scalars = {
-            k: described.get(k, int)
-            for k in self.parameters
-            if k not in params and isinstance(described.get(k, int), type)
-        }
-        constants = {k: v for k, v in described.items() if k not in params and k not in scalars}
-        params = {k: params[k] for k in self.parameters if k in params}
-        source = Source(self.node, self.file, self._globals)
-        reader = TritonReader(source, params, constants, scalars, self.alias, ones)
-        found = reader.read(depth)
-        whole = [k for k, t in scalars.items() if t is int] + [f"grid{n}" for n in reader.grid_axes]
-        lowered = Lowered(self.name, self.file, params, reader.sizes, scalars=tuple(whole))
-        if isinstance(found, Product):
-            return replace(lowered, params={n: p for n, p in found.params.items()}, product=found), reader
-        return replace(lowered, plans=(place(replace(found, scalars=tuple(whole))),)), reader
+    def _read(self, soc: str, described: Mapping[str, Any], ones: frozenset[str] = frozenset()) -> list[Form]:
+        """Tiles where the function is one of independent tiles (they are pipelined), else the program as it is written."""
+        key = (soc, ones, tuple(sorted((k, repr(v)) for k, v in described.items())))
+        if key not in self._forms:
+            try:
+                form: Form = as_tiles(self.written, described, ones, load_soc(soc))
+            except TileError as e:
+                if has_dot(self.written):
+                    raise
+                form = self._program_instead(e, soc, described, ones)
+            self._forms[key] = [form]
+        return self._forms[key]
 
-    def _check_launch(
-        self, reader: TritonReader, lowered: Lowered, dims: Mapping[str, Any], programs: tuple[int, ...]
-    ) -> None:
-        """What the emitted form takes for granted. Raises TileError."""
+    def _program_instead(
+        self, refusal: TileError, soc: str, described: Mapping[str, Any], ones: frozenset[str]
+    ) -> TritonProgram:
+        """The function as it is written where tiles refuse it; of two that do not fit, the smaller one's ledger."""
+        try:
+            return self._program(soc, described, ones)
+        except TileTooLarge:
+            if isinstance(refusal, TileTooLarge):
+                raise refusal from None
+            raise
 
-        def value(text: Any) -> int:
-            return int(eval(str(text), {"__builtins__": {}}, dict(dims)))
-
-        for n, count in enumerate(programs):
-            wanted = {
-                -(-value(i.extent.text) // i.size) for (begin, _), i in reader.made_axes.items() if begin == f"pid{n}"
-            } or {1}
-            if wanted != {count}:
-                raise TileError(
-                    f"axis {n} of the grid has {count} programs for {sorted(wanted)[0]} blocks",
-                    cure="launch one program for each block",
-                )
-        for text, most in reader.at_most:
-            if value(text) > value(most):
-                raise TileError(
-                    f"{text} is {value(text)}, more than {most}", cure="take a larger block or a smaller grid"
-                )
-        for text, size in reader.multiples:
-            if value(text) % size:
-                raise TileError(
-                    f"{text} is {value(text)}, no multiple of {size}, and loads along it have no mask", cure="mask them"
-                )
+    def _program(self, soc: str, described: Mapping[str, Any], ones: frozenset[str]) -> TritonProgram:
+        arrays = {k: v for k, v in described.items() if isinstance(v, Dtype) and k not in self.constexprs}
+        free = [k for k in self.parameters if k not in arrays]
+        scalars = {k: described.get(k, int) for k in free if isinstance(described.get(k, int), type)}
+        missing = [k for k in free if k in self.constexprs and k not in described]
+        if missing:
+            raise TileError(f"{self.name}: the constant {missing[0]} has no value", cure=f"give it: {missing[0]}=...")
+        constants = {k: described[k] for k in free if k not in scalars}
+        arrays = {k: arrays[k] for k in self.parameters if k in arrays}
+        found = written_down(self.written.node, self.file, self.written.scope, arrays, scalars, constants, ones)
+        self._note(*found.notes)
+        if over := found.over(load_soc(soc)):
+            raise TileTooLarge(
+                f"{self.name} does not fit {soc}: {over}\n{found.ledger(load_soc(soc))}", cure="use smaller blocks"
+            )
+        return found
 
 
-def _text_of(given: Callable[..., Any] | str | Path) -> tuple[str, str, int]:
-    """Source text, file and lines before it, of a function (jitted or not), a path, or a text."""
-    if isinstance(given, Path):
-        return given.read_text(), str(given), 0
-    if isinstance(given, str):
-        return given, "<triton>", 0
-    function = getattr(given, "fn", given)  # triton.jit keeps the function there
-    lines, first = inspect.getsourcelines(function)
-    return "".join(lines), inspect.getsourcefile(function) or "?", first - 1
+def _argument(value: Any) -> Any:
+    """An argument as NumPy or Python has it: tensors become arrays, element types those of the language."""
+    if hasattr(value, "shape") and not isinstance(value, np.generic):
+        array = as_array(value)
+        return array.view(np.int8) if array.dtype == np.bool_ else array
+    if type(value).__name__ == "dtype" and str(value).rpartition(".")[2] in TYPES:  # of triton or torch
+        return TYPES[str(value).rpartition(".")[2]]
+    if isinstance(value, np.generic):
+        return value.item()
+    return getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
 
 
-def _literals(tree: ast.Module) -> dict[str, Any]:
-    """Constants that a source text defines beside its functions."""
-    found = {}
-    for n in tree.body:
-        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name) and isinstance(n.value, ast.Constant):
-            found[n.targets[0].id] = n.value.value
-    return found
-
-
-def _alias(tree: ast.Module) -> str:
-    """The name of triton.language in the source; tl unless it says otherwise."""
-    for n in tree.body:
-        if isinstance(n, ast.Import):
-            for a in n.names:
-                if a.name == "triton.language":
-                    return a.asname or a.name
-    return "tl"
-
-
-def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, ...]:
+def programs_of(grid: Any, bound: dict[str, Any]) -> tuple[int, ...]:
+    """The programs of each axis of a grid: a number, a tuple, or a function of the arguments."""
     found = grid(bound) if callable(grid) else grid
     return tuple(int(n) for n in (found if isinstance(found, tuple | list) else (found,)))
 

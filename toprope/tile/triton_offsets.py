@@ -91,6 +91,7 @@ class Atoms:
 
     ranges: list[int] = field(default_factory=list)
     entries: list[ByIndex] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
 
     def new_range(self, size: int) -> Offsets:
         """tl.arange(0, size)."""
@@ -102,6 +103,16 @@ class Atoms:
         if entry not in self.entries:
             self.entries.append(entry)
         return Offsets.of(f"entry:{self.entries.index(entry)}")
+
+    def new_order(self, text: str) -> Offsets:
+        """A number of program ids and sizes that is no sum, as Python text."""
+        if text not in self.orders:
+            self.orders.append(text)
+        return Offsets.of(f"pid:{self.orders.index(text)}")
+
+    def order_of(self, atom: str) -> str:
+        """The text of a program id, or of a number made of them."""
+        return self.orders[int(atom[4:])] if atom.startswith("pid:") else atom
 
     def size(self, atom: str) -> int:
         """Lanes of a range."""

@@ -78,6 +78,10 @@ class Places(Reader):
         if key in self.made_axes:
             return self.made_axes[key]
         extent, name = self.extents.get(key), f"lanes{size}"
+        if begin.startswith("pid:") and extent is None:
+            raise TileError(
+                "// or % of program ids without a mask", cure="mask the offsets made of them, or take them % extent"
+            )
         if begin.startswith("pid"):
             name = f"program{begin[3:]}" if size == 1 else f"block{begin[3:]}"
             extent = extent or Number(f"grid{begin[3:]}" if size == 1 else f"(grid{begin[3:]} * {size})")

@@ -9,13 +9,13 @@ from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.tile import rules
-from toprope.tile.cube import RESULTS, Operand, Product
+from toprope.tile.cube import Product
 from toprope.tile.expressions import Source, show_axes
-from toprope.tile.language import Dim, Param, TileError, f32, i32
+from toprope.tile.language import Param, TileError, f32, i32
 from toprope.tile.program import ONE, ByIndex, Index, Loop, Number, Program, Region, Store, Value
-from toprope.tile.triton_eager import TYPES
 from toprope.tile.triton_offsets import Cut, Offsets, Place
-from toprope.tile.triton_places import Places
+from toprope.tile.triton_products import Products
+from toprope.tile.triton_types import TYPES
 from toprope.tile.triton_values import Dot, Filled, Lanes, Tiles, Word, outside_of
 
 _ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
@@ -25,7 +25,7 @@ _COMPARE: dict[type, str] = {
 }  # fmt: skip
 
 
-class TritonReader(Places):
+class TritonReader(Products):
     """Reads one Triton function for given element types and constants."""
 
     def __init__(
@@ -43,7 +43,6 @@ class TritonReader(Places):
         self.env = {name: Place(name, Offsets.number(0)) for name in params}
         self.env |= {k: Offsets.of(name=k) if t is int else Number(k) for k, t in scalars.items()}
         self.env |= {k: _constant(v) for k, v in constants.items()}
-        self.exit: tuple[Store | None, Dot] | None = None
 
     # ---- the whole function ------------------------------------------------------------------------------------------
 
@@ -77,7 +76,7 @@ class TritonReader(Places):
     @property
     def grid_axes(self) -> list[int]:
         """The axes of the grid that the function asks for."""
-        return sorted({int(begin[3:]) for begin, _ in self.made_axes if begin.startswith("pid")})
+        return sorted({int(begin[3:]) for begin, _ in self.made_axes if begin.startswith("pid") and ":" not in begin})
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not self.is_print(node.value):
@@ -102,49 +101,19 @@ class TritonReader(Places):
             self.statement(statement)
 
     def bind(self, target: ast.expr, value: Any) -> None:
+        if (
+            isinstance(value, Offsets)
+            and len(value.terms) > 1
+            and any(atom.startswith("pid:") for atom, _ in value.terms)
+        ):
+            value = (
+                self.ordered(self.order_text(value))
+                if not any(a.startswith("range:") for a, _ in value.terms)
+                else value
+            )
         if isinstance(target, ast.Name) and isinstance(value, Lanes) and not value.value.label:
             value.value.label = target.id
         super().bind(target, value)
-
-    def range_loop(self, node: ast.For) -> None:
-        """The loop over K of a product; pointers that move in it are pointers times its counter."""
-        if not any(isinstance(n, ast.Attribute) and n.attr == "dot" for s in node.body for n in ast.walk(s)):
-            raise self.error(node, "a loop without tl.dot", "give each program one tile; only products loop, over K")
-        call = node.iter
-        if not (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Name)
-            and call.func.id == "range"
-            and isinstance(node.target, ast.Name)
-        ):
-            raise self.error(node, f"for over {ast.unparse(call)}", "write for k in range(0, K, BLOCK_K)")
-        parts = [self.expression(a) for a in call.args]
-        start, end, step = {
-            1: [Offsets.number(0), *parts, Offsets.number(1)],
-            2: [*parts, Offsets.number(1)],
-            3: parts,
-        }[len(parts)]
-        if not isinstance(start, Offsets) or start.constant != 0 or not isinstance(step, Offsets) or not step.constant:
-            raise self.error(
-                node, "a loop that starts elsewhere than at 0 or has no constant step", "write range(0, K, BLOCK_K)"
-            )
-        atom = f"loop:{node.target.id}"
-        self.loop_extents[atom] = (end.extent, end.size) if isinstance(end, Tiles) else (end, step.constant)
-        counter = Offsets.of(atom)
-        self.env[node.target.id] = counter * step
-        moved = {}
-        for s in node.body:
-            if isinstance(s, ast.AugAssign) and isinstance(s.op, ast.Add) and isinstance(s.target, ast.Name):
-                start_place = self.env.get(s.target.id)
-                if isinstance(start_place, Place):
-                    with self.at(s):
-                        moved[id(s)] = s
-                        self.env[s.target.id] = Place(
-                            start_place.array, start_place.offsets + self.offsets(self.expression(s.value)) * counter
-                        )
-        for s in node.body:
-            if id(s) not in moved:
-                self.statement(s)
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -157,8 +126,12 @@ class TritonReader(Places):
                     return tuple(self.expression(e) for e in node.elts)
                 case ast.Attribute(value=ast.Name(id=owner)) if owner == self.alias:
                     return TYPES.get(node.attr, Word(node.attr))
-                case ast.Attribute(attr="dtype"):
-                    return self.lanes(self.expression(node.value)).value.dtype
+                case ast.Attribute(value=owner, attr="dtype"):
+                    if isinstance(found := self.expression(owner), Place):
+                        return self.params[found.array].dtype
+                    return self.lanes(found).value.dtype
+                case ast.Attribute(attr="element_ty"):
+                    return self.expression(node.value)
                 case ast.Subscript():
                     return self.spread_out(node)
                 case ast.UnaryOp(op=ast.USub()):
@@ -218,33 +191,47 @@ class TritonReader(Places):
                 raise TileError(f"{ast.unparse(node)} of a pointer", cure="add offsets to a pointer")
             return Place(place.array, place.offsets + self.offsets(more))
         if _is_integer(a) and _is_integer(b) and name in ("add", "sub", "mul"):
-            x, y = self.offsets(a), self.offsets(b)
-            try:
-                return x + y if name == "add" else x - y if name == "sub" else x * y
-            except ValueError as e:
-                raise TileError(f"{ast.unparse(node)}: {e}", cure="offsets are sums of indices times sizes") from None
+            return self.sum_of(name, self.offsets(a), self.offsets(b), node)
         if not name:
-            if (
-                isinstance(a, Offsets)
-                and isinstance(b, Offsets)
-                and a.constant is not None
-                and b.constant
-                and isinstance(node.op, ast.FloorDiv | ast.Mod)
-            ):
-                return Offsets.number(
-                    a.constant // b.constant if isinstance(node.op, ast.FloorDiv) else a.constant % b.constant
-                )
-            raise TileError(
-                f"{ast.unparse(node)}: {type(node.op).__name__} is not supported",
-                cure="use + - * / on blocks; give each axis of the grid its own tl.program_id instead of // and %",
-            )
+            return self.divided(node, a, b)
+        if isinstance(a, Tiles | Offsets) and isinstance(b, Tiles | Offsets) and name != "div":
+            return self.sum_of(name, self.offsets(a), self.offsets(b), node)
         if not isinstance(a, Lanes) and not isinstance(b, Lanes):
             return self.fold(sign, self.number(a), self.number(b))
         return self.on_tiles(name, a, b, node.lineno)
 
+    def sum_of(self, name: str, x: Offsets, y: Offsets, node: ast.expr) -> Offsets:
+        try:
+            return x + y if name == "add" else x - y if name == "sub" else x * y
+        except ValueError as e:
+            raise TileError(f"{ast.unparse(node)}: {e}", cure="offsets are sums of indices times sizes") from None
+
+    def divided(self, node: ast.BinOp, a: Any, b: Any) -> Offsets:
+        """// and %: of constants, of program ids that are numbered anew, and offsets % extent, which only keeps loads inside."""
+        whole, rest = isinstance(node.op, ast.FloorDiv), isinstance(node.op, ast.Mod)
+        if (whole or rest) and isinstance(a, Tiles | Offsets) and isinstance(b, Tiles | Offsets):
+            x, y = self.offsets(a), self.offsets(b)
+            if x.constant is not None and y.constant:
+                return Offsets.number(x.constant // y.constant if whole else x.constant % y.constant)
+            if self.has_dot() and rest and any(atom.startswith("range:") for atom, _ in x.terms) and y.is_scalar:
+                self.cut(Cut(x - y))
+                return x
+            if self.has_dot():
+                return self.ordered(f"({self.order_text(x)} {'//' if whole else '%'} {self.order_text(y)})")
+        raise TileError(
+            f"{ast.unparse(node)}: {type(node.op).__name__} is not supported",
+            cure="use + - * / on blocks; give each axis of the grid its own tl.program_id instead of // and %",
+        )
+
     def on_tiles(self, name: str, a: Any, b: Any, line: int) -> Lanes:
         """Element-wise, and what it makes of the masked-off lanes."""
         sides = [x if isinstance(x, Lanes) else self.number(x) for x in (a, b)]
+        if name == "div" and any(isinstance(s, Lanes) and s.value.dtype is not f32 for s in sides):
+            raise TileError(
+                "a division of 16-bit floats, which Triton computes in float32", cure="convert with .to(tl.float32)"
+            )
+        if any(isinstance(s, Number) and s.value is None and sum(map(s.text.count, "+-*/")) > 1 for s in sides):
+            raise TileError("a number of several steps", cure="compute it on the host")
         x, y = (s.value if isinstance(s, Lanes) else s for s in sides)
         value = self.binary(name, x, y, line)
         tiles = [s for s in sides if isinstance(s, Lanes)]
@@ -255,6 +242,8 @@ class TritonReader(Places):
 
     def comparison(self, name: str, a: Any, b: Any, line: int) -> Any:
         """A mask of offsets, a constant, or a comparison of lanes."""
+        if all(x is None or isinstance(x, str | bool) for x in (a, b)):
+            return (a == b) if name == "eq" else (a != b)
         if not (_is_integer(a) and _is_integer(b)):
             if not isinstance(a, Lanes) and not isinstance(b, Lanes):
                 return self.compare(name, self.number(a), self.number(b), line)
@@ -276,11 +265,23 @@ class TritonReader(Places):
             return self.converted(self.expression(node.func.value), self.expression(node.args[0]), node.lineno)
         if isinstance(node.func, ast.Name) and node.func.id == "float":
             return Number("inf", float(ast.literal_eval(node.args[0])))
+        if isinstance(node.func, ast.Name) and node.func.id not in self.env and node.func.id not in self.names:
+            raise TileError(
+                f"a call of {node.func.id} beside a product",
+                cure="work on the sum in a kernel of its own, or write the operator in the tile language",
+            )
         word = self.expression(node.func)
         args = [self.expression(a) for a in node.args]
         named = {str(k.arg): self.expression(k.value) for k in node.keywords}
+        if word in (min, max) and all(isinstance(a, Tiles | Offsets) for a in args) and self.has_dot():
+            return self.ordered(f"{word.__name__}({', '.join(self.order_text(self.offsets(a)) for a in args)})")
         if not isinstance(word, Word):
-            raise TileError(f"a call of {ast.unparse(node.func)}", cure="call functions of triton.language")
+            raise TileError(
+                f"a call of {ast.unparse(node.func)} beside a product",
+                cure="work on the sum in a kernel of its own, or write the operator in the tile language",
+            )
+        if word.name in ("assume", "multiple_of", "max_contiguous", "static_assert", "debug_barrier"):
+            return args[0] if args else None
         found = getattr(self, f"tl_{word.name}", None)
         if word.name in ("exp", "log", "sqrt", "rsqrt", "abs"):
             x = self.lanes(args[0])
@@ -295,12 +296,17 @@ class TritonReader(Places):
         if found is None:
             words = "program_id arange cdiv load store atomic_add zeros full where dot exp log sqrt rsqrt abs maximum minimum sum max min"
             raise TileError(f"tl.{word.name} is not supported", cure=f"supported: {words}")
-        return found(node, *args, **named)
+        try:
+            return found(node, *args, **named)
+        except TypeError:
+            raise TileError(f"these arguments of tl.{word.name}", cure="docs/triton.md lists what is read") from None
 
     def converted(self, x: Any, kind: Any, line: int) -> Any:
         if isinstance(x, Dot):
             return replace(x, kind=kind)
         lanes = self.lanes(x)
+        if lanes.value.dtype is not i32 and kind is i32:
+            raise TileError("a conversion to whole numbers", cure="Triton cuts fractions off; tiles round")
         return replace(lanes, value=self.cast(lanes.value, kind, line))
 
     def fold_lanes(self, name: str, x: Lanes, axis: Any, line: int) -> Lanes:
@@ -332,7 +338,7 @@ class TritonReader(Places):
     def tl_full(self, node: ast.Call, shape: Any, value: Any, dtype: Dtype = f32) -> Filled:
         return Filled(self.number(value), dtype)
 
-    def tl_load(self, node: ast.Call, place: Any, mask: Any = None, other: Any = None) -> Lanes:
+    def tl_load(self, node: ast.Call, place: Any, mask: Any = None, other: Any = None, **_: Any) -> Lanes:
         where, kind = self.located(place, mask), self.params[place.array].dtype
         loaded = Value("load", "", [], kind, self.axes_of(where), node.lineno, array=place.array, where=where)
         if (
@@ -354,7 +360,7 @@ class TritonReader(Places):
             mask is None and not any((k in self.extents) for k, i in self.made_axes.items() if i in where),
         )
 
-    def tl_store(self, node: ast.Call, place: Any, value: Any, mask: Any = None) -> None:
+    def tl_store(self, node: ast.Call, place: Any, value: Any, mask: Any = None, **_: Any) -> None:
         self.stored(node, place, value, mask, atomic=False)
 
     def tl_atomic_add(self, node: ast.Call, place: Any, value: Any, mask: Any = None) -> None:
@@ -385,27 +391,6 @@ class TritonReader(Places):
         others = [x.value if isinstance(x, Lanes) else self.number(x) for x in (a, b)]
         return Lanes(self.where([self.lanes(condition).value, *others], node.lineno))
 
-    def tl_dot(self, node: ast.Call, a: Any, b: Any, acc: Any = None) -> Dot:
-        sides = [self.lanes(x).value for x in (a, b)]
-        if any(s.op != "load" or s.by_index for s in sides):
-            raise TileError("an operand of tl.dot is not a loaded block", cure="multiply blocks as they were loaded")
-        rules.require_same("dot", sides[0].dtype, sides[1].dtype)
-        rules.require("dot", rules.PRODUCTS, sides[0].dtype)
-        found = Dot(sides[0], sides[1], node.lineno)
-        return found if acc is None else self.accumulate(acc, found, "add")
-
-    def accumulate(self, a: Any, b: Any, name: str) -> Dot:
-        if name != "add" or not isinstance(a, Filled) or not isinstance(b, Dot) or a.number.value != 0:
-            raise TileError(
-                "a product meets something else than its accumulator",
-                cure="write acc = tl.zeros(...); acc += tl.dot(a, b); tl.store(p, acc.to(type))",
-            )
-        return replace(b, summed=True)
-
-    def has_dot(self) -> bool:
-        """Whether the function is a matrix product."""
-        return any(isinstance(n, ast.Attribute) and n.attr == "dot" for n in ast.walk(self.source.node))
-
     # ---- kinds of values ---------------------------------------------------------------------------------------------
 
     def lanes(self, x: Any) -> Lanes:
@@ -428,6 +413,8 @@ class TritonReader(Places):
         """An integer expression; loaded int32 lanes become an index."""
         if isinstance(x, Offsets):
             return x
+        if isinstance(x, Tiles):
+            return self.ordered(f"(-(-{x.extent.text()} // {x.size}))")
         if isinstance(x, Lanes) and x.value.op == "load" and x.value.dtype == i32 and not x.value.by_index:
             return self.atoms.new_entry(ByIndex(x.value.array, tuple(i for i in x.value.where if isinstance(i, Index))))
         raise TileError("a number or block that is no index is added to a pointer", cure="index with whole numbers")
@@ -436,63 +423,6 @@ class TritonReader(Places):
         if isinstance(x, Offsets) and x.constant is not None:
             return x.constant
         raise TileError("a size that is not constant", cure="pass it as tl.constexpr")
-
-    # ---- products ----------------------------------------------------------------------------------------------------
-
-    def product(self, store: Store | None, dot: Dot) -> Product:
-        """The product that the function is. Raises TileError."""
-        node = self.source.node
-        left, right = dot.left.where, dot.right.where
-        if (
-            store is None
-            or not dot.summed
-            or len(left) != 2
-            or len(right) != 2
-            or store.where != (left[0], right[1])
-            or left[1] != right[0]
-        ):
-            raise self.error(
-                node,
-                "tl.dot is used another way than acc += tl.dot(a, b) over K",
-                "store one block of sums per program",
-            )
-        rows, columns, steps = (i for i in (left[0], right[1], left[1]) if isinstance(i, Index))
-        kind = self.params[store.array].dtype
-        if kind is not dot.kind or kind not in RESULTS or store.atomic:
-            raise self.error(
-                node,
-                f"a {dot.kind.name} sum is stored into {kind.name}",
-                "write tl.store(p, acc.to(type of the array))",
-            )
-        operands = [self.operand_of(v) for v in (dot.left, dot.right)]
-        params = {v.array: p for v, (_, p) in zip((dot.left, dot.right), operands, strict=True)}
-        pitch = self.strides[(store.array, store.where)][0]
-        params[store.array] = Param((self.dim(rows.extent.text), self.dim(pitch)), kind, written=True)
-        lines = {"loop": node.lineno, "acc": node.lineno, "sum": dot.line, "store": store.line}
-        return Product(
-            node.name, self.source.file, {n: params.get(n, p) for n, p in self.params.items()}, rows, columns, steps, operands[0][0],
-            operands[1][0], store.array, False, 1, lines, self.sizes,
-        )  # fmt: skip
-
-    def operand_of(self, v: Value) -> tuple[Operand, Param]:
-        """An operand with its rows as they lie in memory."""
-        where = tuple(i for i in v.where if isinstance(i, Index))
-        strides = self.strides[(v.array, v.where)]
-        turned = strides[1] not in self.ones
-        if (turned and strides[0] not in self.ones) or strides[2] != "0":
-            raise self.error(self.source.node, f"no axis of {v.array} has stride 1", "pass a stride of 1 for one axis")
-        rows = where[1] if turned else where[0]
-        dims = (self.dim(rows.extent.text), self.dim(strides[1 if turned else 0]))
-        return Operand(v.array, where[::-1] if turned else where, turned), Param(dims, v.dtype, written=False)
-
-    def dim(self, text: str) -> Dim:
-        if not text.isidentifier():
-            raise self.error(
-                self.source.node,
-                f"an extent or row stride of the product is {text}",
-                "pass it as a scalar argument and mask with it",
-            )
-        return Dim(text)
 
 
 _KNOWN = (Offsets, Place, Lanes, Number, Filled, Tiles, Dot, Word, Dtype, tuple)
