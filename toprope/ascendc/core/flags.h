@@ -78,43 +78,12 @@ inline uint32_t flag_work(AscendC::HardEvent event, int32_t id) {
     return static_cast<uint32_t>(e.source) << 16 | static_cast<uint32_t>(e.target) << 8 | static_cast<uint32_t>(id & 0xff);
 }
 
-inline bool flag_id_valid(const Op& op, AscendC::HardEvent event, int32_t id, Site site) {
-    constexpr int32_t ids = __NPU_ARCH__ == 1001 ? 4 : kEventIds;
-    if (id >= 0 && id < ids) return true;
-    report("event-id-out-of-range", site, &op, "%s<%s>(%d): event ids go from 0 to %d", op.name, kEvents[static_cast<int>(event)].name, id,
-           ids - 1);
-    return false;
-}
+inline constexpr int32_t kEventIdsHere = __NPU_ARCH__ == 1001 ? 4 : kEventIds;
 
-inline void set_flag(AscendC::HardEvent event, int32_t id, Site site) {
-    if (!event_applies(event) || !flag_id_valid(kSetFlag, event, id, site)) return;
-    const EventPipes& e = kEvents[static_cast<int>(event)];
-    uint8_t& state = self->flag[static_cast<int>(event)][id];
-    if (TOPROPE_UNLIKELY(state != 0))
-        report("flag-set-twice", site, &kSetFlag, "SetFlag<%s>(%d) while the flag is still set: nobody has waited for the first one",
-               e.name, id);
-    state = 1;
-    record(kSetFlag, e.source, site, flag_work(event, id), static_cast<uint32_t>(event));
-}
-
-inline void wait_flag(AscendC::HardEvent event, int32_t id, Site site) {
-    if (!event_applies(event) || !flag_id_valid(kWaitFlag, event, id, site)) return;
-    const EventPipes& e = kEvents[static_cast<int>(event)];
-    uint8_t& state = self->flag[static_cast<int>(event)][id];
-    if (TOPROPE_UNLIKELY(state == 0)) {
-        report("flag-wait-without-set", site, &kWaitFlag,
-               "WaitFlag<%s>(%d), but no SetFlag<%s>(%d) comes before it: pipe %s would wait for ever", e.name, id, e.name, id,
-               kPipeNames[static_cast<int>(e.target)]);
-        return;
-    }
-    state = 0;
-    record(kWaitFlag, e.target, site, flag_work(event, id), static_cast<uint32_t>(event));
-}
-
-inline void pipe_barrier(Pipe pipe, Site site) {
-    if (pipe != Pipe::all && !core_has(pipe)) return;
-    record(kPipeBarrier, pipe, site, 0, 0);
-}
+// Bodies in queue.cpp, compiled with the runtime; `ids` is how many ids the kernel's chip has.
+void set_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids = kEventIdsHere);
+void wait_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids = kEventIdsHere);
+void pipe_barrier(Pipe pipe, Site site);
 
 constexpr Pipe pipe_of(pipe_t pipe) {
     switch (pipe) {

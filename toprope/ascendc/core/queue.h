@@ -11,9 +11,44 @@ template <TPosition position, uint32_t bufIDSize>
 class TBufPool;
 inline TPipe* GetTPipePtr();
 
-// Common part of TQue and TQueBind: the buffers and their order.
+}  // namespace AscendC
+
+namespace toprope {
+
+// A queue's buffers and their order: all that does not depend on its positions and elements. Bodies in queue.cpp, compiled with the
+// runtime: inlined into every kernel they were half of its compile time.
+class SlotQueue {
+public:
+    // Called by InitBuffer.
+    void take_buffers(BufferSlot* slots, uint32_t count) {
+        slots_ = slots;
+        count_ = count;
+        cursor_ = first_ = waiting_ = 0;
+    }
+
+protected:
+    BufferSlot& allocate(AscendC::TPosition position, Site site);
+    void release(BufferSlot* slot, bool live, AscendC::HardEvent backward, Site site);
+    bool enqueue(BufferSlot* slot, AscendC::HardEvent forward, int32_t depth, Site site);
+    BufferSlot& dequeue(AscendC::TPosition position, Site site);
+    void settle_free_events(Site site);
+    bool any_free() const;
+
+    BufferSlot* slots_ = nullptr;
+    uint32_t count_ = 0, cursor_ = 0, first_ = 0, waiting_ = 0;
+    uint8_t order_[kMaxBuffers] = {};
+
+private:
+    BufferSlot* own_slot(BufferSlot* slot, const Op& op, Site site);
+};
+
+}  // namespace toprope
+
+namespace AscendC {
+
+// Common part of TQue and TQueBind.
 template <TPosition source, TPosition target, int32_t depth = 1, auto mask = 0>
-class TQueBind {
+class TQueBind : public toprope::SlotQueue {
 public:
     static constexpr bool isTQue = true;
     static constexpr TPosition srcPosition = source, dstPosition = target;
@@ -27,51 +62,23 @@ public:
     }
     template <typename T>
     void AllocTensor(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
-        using namespace toprope;
-        if (count_ == 0) {
-            report("queue-without-buffer", site, &kAllocTensor, "AllocTensor on a queue that InitBuffer has not given any buffer");
-            stop();
-        }
-        for (uint32_t i = 0; i < count_; ++i) {
-            BufferSlot& slot = slots_[(cursor_ + i) % count_];
-            if (slot.state != BufferState::free) continue;
-            cursor_ = (cursor_ + i + 1) % count_;
-            settle_free_event(slot, site);
-            slot.state = BufferState::occupied;
-            slot.allocated = site;
-            record(kAllocTensor, site, slot.queue, slot.address);
-            tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
-            return;
-        }
-        report("queue-no-free-buffer", site, &kAllocTensor,
-               "AllocTensor: all %u buffers of this %s queue are in use; on the NPU this waits for ever (FreeTensor missing?)", count_,
-               kPositionNames[static_cast<int>(bufPosition)]);
-        stop();
+        toprope::BufferSlot& slot = allocate(bufPosition, site);
+        tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
     }
     template <typename T>
     void FreeTensor(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
-        using namespace toprope;
-        BufferSlot* slot = own_slot(tensor.slot(), kFreeTensor, site);
-        if (slot == nullptr) return;
-        if (slot->state == BufferState::free || !tensor.live()) {
-            report("tensor-freed-twice", site, &kFreeTensor, "FreeTensor on a tensor that has already been given back");
-            return;
-        }
-        slot->state = BufferState::free;
-        ++slot->generation;
-        record(kFreeTensor, site, slot->queue, slot->address);
-        raise(toprope::backward_event(source, target), slot->free_event, slot->free_id, site);
+        release(tensor.slot(), tensor.live(), kBackward, site);
     }
     template <typename T>
     bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
-        return enqueue(tensor.slot(), toprope::forward_event(source, target), site);
+        return enqueue(tensor.slot(), kForward, depth, site);
     }
     template <TPosition from, TPosition to, typename T>
     bool EnQue(const LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
-        return enqueue(tensor.slot(), toprope::forward_event(from, to), site);
+        return enqueue(tensor.slot(), toprope::forward_event(from, to), depth, site);
     }
     // Without a type: takes the buffer out of the queue, nothing more.
-    void DeQue(toprope::Site site = toprope::Site::here()) { DeQue<uint8_t>(site); }
+    void DeQue(toprope::Site site = toprope::Site::here()) { dequeue(bufPosition, site); }
     template <typename T>
     LocalTensor<T> DeQue(toprope::Site site = toprope::Site::here()) {
         LocalTensor<T> tensor;
@@ -84,32 +91,15 @@ public:
     }
     template <typename T>
     void DeQue(LocalTensor<T>& tensor, toprope::Site site = toprope::Site::here()) {
-        using namespace toprope;
-        if (waiting_ == 0) {
-            report("deque-from-empty-queue", site, &kDeQue, "DeQue from an empty %s queue: no EnQue comes before it",
-                   kPositionNames[static_cast<int>(bufPosition)]);
-            stop();
-        }
-        BufferSlot& slot = slots_[order_[first_]];
-        first_ = (first_ + 1) % kMaxBuffers;
-        --waiting_;
-        lower(slot.enqueue_event, slot.enqueue_id, site);
-        slot.state = BufferState::dequeued;
-        record(kDeQue, site, slot.queue, slot.address);
+        toprope::BufferSlot& slot = dequeue(bufPosition, site);
         tensor.bind(&slot, slot.address, slot.bytes, bufPosition);
     }
 
     bool VacantInQue() const { return waiting_ < static_cast<uint32_t>(depth < 1 ? 1 : depth); }
     bool HasTensorInQue() const { return waiting_ != 0; }
     int32_t GetTensorCountInQue() const { return static_cast<int32_t>(waiting_); }
-    bool HasIdleBuffer() const {
-        for (uint32_t i = 0; i < count_; ++i)
-            if (slots_[i].state == toprope::BufferState::free) return true;
-        return false;
-    }
-    void FreeAllEvent(toprope::Site site = toprope::Site::here()) {
-        for (uint32_t i = 0; i < count_; ++i) settle_free_event(slots_[i], site);
-    }
+    bool HasIdleBuffer() const { return any_free(); }
+    void FreeAllEvent(toprope::Site site = toprope::Site::here()) { settle_free_events(site); }
     TBuffAddr GetBufferAddr(TBufHandle handle) const {
         return {handle->bytes, handle->address, handle, static_cast<uint8_t>(handle->position)};
     }
@@ -121,45 +111,9 @@ public:
         toprope::place_slot(first[index], curPoolAddr, len, bufPosition, true, site);
     }
 
-    // Called by InitBuffer.
-    void take_buffers(toprope::BufferSlot* slots, uint32_t count) {
-        slots_ = slots;
-        count_ = count;
-        cursor_ = first_ = waiting_ = 0;
-    }
-
 private:
-    toprope::BufferSlot* own_slot(toprope::BufferSlot* slot, const toprope::Op& op, toprope::Site site) {
-        if (slot != nullptr && slot >= slots_ && slot < slots_ + count_) return slot;
-        toprope::report("tensor-of-another-queue", site, &op, "%s: this tensor was not allocated from this queue", op.name);
-        return nullptr;
-    }
-    bool enqueue(toprope::BufferSlot* tensor_slot, HardEvent event, toprope::Site site) {
-        using namespace toprope;
-        BufferSlot* slot = own_slot(tensor_slot, kEnQue, site);
-        if (slot == nullptr) return false;
-        if (slot->state != BufferState::occupied && slot->state != BufferState::dequeued) {
-            report("enque-in-wrong-state", site, &kEnQue, "EnQue on a tensor that is %s; it must be allocated or dequeued",
-                   kStateNames[static_cast<int>(slot->state)]);
-            return false;
-        }
-        if (waiting_ >= static_cast<uint32_t>(depth < 1 ? 1 : depth))
-            report("queue-depth-exceeded", site, &kEnQue, "EnQue number %u without a DeQue, but the queue's depth is %d", waiting_ + 1,
-                   depth);
-        slot->state = BufferState::enqueued;
-        record(kEnQue, site, slot->queue, slot->address);
-        order_[(first_ + waiting_) % kMaxBuffers] = static_cast<uint8_t>(slot - slots_);
-        ++waiting_;
-        raise(event, slot->enqueue_event, slot->enqueue_id, site);
-        return true;
-    }
-    static inline void raise(HardEvent event, int16_t& slot_event, int16_t& slot_id, toprope::Site site);
-    static inline void lower(int16_t& slot_event, int16_t& slot_id, toprope::Site site);
-    static void settle_free_event(toprope::BufferSlot& slot, toprope::Site site) { lower(slot.free_event, slot.free_id, site); }
-
-    toprope::BufferSlot* slots_ = nullptr;
-    uint32_t count_ = 0, cursor_ = 0, first_ = 0, waiting_ = 0;
-    uint8_t order_[toprope::kMaxBuffers] = {};
+    static constexpr HardEvent kForward = toprope::forward_event(source, target);
+    static constexpr HardEvent kBackward = toprope::backward_event(source, target);
 };
 
 constexpr TPosition queue_source(TPosition position) {
@@ -206,25 +160,12 @@ class TQue : public TQueBind<queue_source(position), queue_target(position), dep
 
 class TPipe {
 public:
-    TPipe() { Init(); }
+    TPipe() : TPipe(toprope::kEventIdsHere) {}
     // A copy gives out buffers behind those of its original and ends without the original's checks.
     TPipe(const TPipe& other) { *this = other; }
-    TPipe& operator=(const TPipe& other) {
-        for (size_t i = 0; i < sizeof carvers_ / sizeof *carvers_; ++i) carvers_[i] = other.carvers_[i];
-        destroyed_ = true;
-        return *this;
-    }
-    ~TPipe() {
-        if (toprope::self->pipe == this) toprope::self->pipe = nullptr;
-        if (!destroyed_) end_of_life(toprope::self->last_site);
-    }
-    void Init() {
-        toprope::self->pipe = this;
-        toprope::self->vector = {};
-        toprope::self->atomic = toprope::AtomicOp::none;
-        reset_memory();
-        destroyed_ = false;
-    }
+    TPipe& operator=(const TPipe& other);
+    ~TPipe();
+    void Init();
     // num buffers of len bytes each, in the memory of the queue's position; len is rounded up to 32 bytes.
     template <class Queue>
     bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, toprope::Site site = toprope::Site::here()) {
@@ -299,17 +240,7 @@ public:
     TEventID AllocEventID(toprope::Site site = toprope::Site::here()) {
         return AllocEventID(event, site);
     }
-    TEventID AllocEventID(HardEvent event, toprope::Site site = toprope::Site::here()) {
-        const int id = lowest_free(event);
-        if (id >= kIds) {
-            toprope::report("event-ids-exhausted", site, &toprope::kAllocEventID,
-                            "all %d ids of event %s are taken: too many buffers in flight or a ReleaseEventID is missing", kIds,
-                            toprope::kEvents[static_cast<int>(event)].name);
-            toprope::stop();
-        }
-        taken_[static_cast<int>(event)] |= static_cast<uint8_t>(1u << id);
-        return static_cast<TEventID>(id);
-    }
+    TEventID AllocEventID(HardEvent event, toprope::Site site = toprope::Site::here());
     template <HardEvent event>
     void ReleaseEventID(TEventID id) {
         ReleaseEventID(event, id);
@@ -322,7 +253,7 @@ public:
     // The lowest free id, without reserving it.
     TEventID FetchEventID(HardEvent event) {
         const int id = lowest_free(event);
-        return static_cast<TEventID>(id < kIds ? id : kIds - 1);
+        return static_cast<TEventID>(id < ids_ ? id : ids_ - 1);
     }
     template <TPosition position>
     uint64_t GetQueueEndAddress() const {
@@ -335,80 +266,20 @@ public:
     // -- for TBufPool and the queues ----------------------------------------------------------------------------------------
     template <class Holder>
     bool init_from(Holder& holder, uint32_t num, uint32_t len, toprope::Carver& from, toprope::Site site) {
-        using namespace toprope;
-        if (num == 0 || len == 0) {
-            report("buffer-of-size-zero", site, &kInitBuffer, "InitBuffer(%u buffers, %u bytes): both must be at least 1", num, len);
-            stop();
-        }
-        if (used_slots_ + num > static_cast<uint32_t>(kMaxBuffers)) {
-            report("too-many-buffers", site, &kInitBuffer, "InitBuffer: %u buffers on this TPipe, the limit is %d", used_slots_ + num,
-                   kMaxBuffers);
-            stop();
-        }
-        BufferSlot* first = &slots_[used_slots_];
-        used_slots_ += num;
-        ++queues_;
-        for (uint32_t i = 0; i < num; ++i) {
-            BufferSlot& slot = first[i];
-            slot = BufferSlot{};
-            slot.address = carve(from, len, Holder::bufPosition, site);
-            slot.bytes = round_up(len);
-            slot.position = Holder::bufPosition;
-            slot.queue = queues_;
-            slot.managed = Holder::isTQue;
-            add_buffer({slot.address, slot.bytes, site_index(site), self->index, static_cast<uint8_t>(from.space),
-                        static_cast<uint8_t>(Holder::bufPosition), queues_});
-        }
-        record(kInitBuffer, site, queues_, 0);
-        holder.take_buffers(first, num);
+        holder.take_buffers(give(num, len, from, Holder::bufPosition, Holder::isTQue, site), num);
         return true;
     }
 
 private:
-    static constexpr int kIds = __NPU_ARCH__ == 1001 ? 4 : toprope::kEventIds;
+    // Bodies in queue.cpp. `ids` is how many event ids the kernel's chip has.
+    explicit TPipe(int ids);
     static uint32_t round_up(uint32_t bytes) { return (bytes + 31u) / 32u * 32u; }
-
-    int lowest_free(HardEvent event) const {
-        int id = 0;
-        while (id < kIds && (taken_[static_cast<int>(event)] >> id & 1u)) ++id;
-        return id;
-    }
-    uint32_t carve(toprope::Carver& from, uint32_t len, TPosition position, toprope::Site site) {
-        using namespace toprope;
-        const uint32_t begin = from.next;
-        from.next += round_up(len);
-        // A space that this core type does not have takes no part here: the other build of the kernel uses it.
-        if (from.next > from.end && self->bytes[static_cast<int>(from.space)] != 0) {
-            report("buffer-over-capacity", site, &kInitBuffer, "InitBuffer for %s needs %s[%u:%u], but %s has %u bytes: %u too many",
-                   kPositionNames[static_cast<int>(position)], kSpaceNames[static_cast<int>(from.space)], begin, from.next,
-                   kSpaceNames[static_cast<int>(from.space)], from.end, from.next - from.end);
-            stop();
-        }
-        return begin;
-    }
-    void reset_memory() {
-        for (int s = 0; s < toprope::kSpaces; ++s) carvers_[s] = {static_cast<toprope::Space>(s), 0, toprope::self->bytes[s]};
-        for (auto& slot : slots_) slot = toprope::BufferSlot{};
-        for (auto& bits : taken_) bits = 0;
-        used_slots_ = 0;
-    }
-    void settle(toprope::Site site) {
-        for (uint32_t i = 0; i < used_slots_; ++i) {
-            toprope::BufferSlot& slot = slots_[i];
-            if (slot.free_event >= 0) {
-                toprope::wait_flag(static_cast<HardEvent>(slot.free_event), slot.free_id, site);
-                slot.free_event = -1;
-            }
-        }
-    }
-    void end_of_life(toprope::Site site) {
-        settle(site);
-        for (uint32_t i = 0; i < used_slots_; ++i)
-            if (slots_[i].managed && slots_[i].state != toprope::BufferState::free)
-                toprope::warn("tensor-never-freed", slots_[i].allocated, &toprope::kAllocTensor,
-                              "the %s tensor allocated here is still %s at the end of the kernel: FreeTensor is missing",
-                              toprope_position_name(slots_[i].position), toprope::kStateNames[static_cast<int>(slots_[i].state)]);
-    }
+    int lowest_free(HardEvent event) const;
+    toprope::BufferSlot* give(uint32_t num, uint32_t len, toprope::Carver& from, TPosition position, bool managed, toprope::Site site);
+    uint32_t carve(toprope::Carver& from, uint32_t len, TPosition position, toprope::Site site);
+    void reset_memory();
+    void settle(toprope::Site site);
+    void end_of_life(toprope::Site site);
     template <typename T>
     GlobalTensor<T> spill(int32_t offset, uint64_t bytes, toprope::Site site) const {
         if (spill_ == nullptr || static_cast<uint64_t>(offset) + bytes > spill_bytes_)
@@ -419,13 +290,13 @@ private:
         tensor.SetGlobalBuffer(reinterpret_cast<T*>(spill_ + offset));
         return tensor;
     }
-    static const char* toprope_position_name(TPosition position) { return kPositionNames[static_cast<int>(position)]; }
 
     toprope::Carver carvers_[toprope::kSpaces];
     toprope::BufferSlot slots_[toprope::kMaxBuffers];
     uint8_t taken_[static_cast<int>(HardEvent::MAX)] = {};
     uint32_t used_slots_ = 0, queues_ = 0, spill_bytes_ = 0;
     uint8_t* spill_ = nullptr;
+    int ids_ = toprope::kEventIds;
     bool destroyed_ = false;
 };
 
@@ -436,26 +307,6 @@ inline TPipe* GetTPipePtr() {
         toprope::stop();
     }
     return pipe;
-}
-
-template <TPosition source, TPosition target, int32_t depth, auto mask>
-inline void TQueBind<source, target, depth, mask>::raise(HardEvent event, int16_t& slot_event, int16_t& slot_id, toprope::Site site) {
-    slot_event = static_cast<int16_t>(event);
-    slot_id = 0;
-    if (event == HardEvent::V_V || !toprope::event_applies(event)) return;
-    slot_id = GetTPipePtr()->AllocEventID(event, site);
-    toprope::set_flag(event, slot_id, site);
-}
-
-template <TPosition source, TPosition target, int32_t depth, auto mask>
-inline void TQueBind<source, target, depth, mask>::lower(int16_t& slot_event, int16_t& slot_id, toprope::Site site) {
-    if (slot_event < 0) return;
-    const auto event = static_cast<HardEvent>(slot_event);
-    slot_event = -1;
-    if (event == HardEvent::V_V) return toprope::pipe_barrier(toprope::Pipe::v, site);
-    if (!toprope::event_applies(event)) return;
-    toprope::wait_flag(event, slot_id, site);
-    GetTPipePtr()->ReleaseEventID(event, static_cast<TEventID>(slot_id));
 }
 
 }  // namespace AscendC

@@ -286,6 +286,7 @@ void float_to_half_n(uint16_t* out, const float* in, size_t n) {
 
 #include "bit_masks.cpp"
 #include "cast.cpp"
+#include "queue.cpp"
 #include "vector.cpp"
 
 #include "schedule.cpp"
