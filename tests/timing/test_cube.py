@@ -10,6 +10,7 @@ import pytest
 import toprope
 from tests.ascendc.harness import kernels
 from toprope.kernel import Run
+from toprope.trace import PIPES
 from toprope.validation import experiment
 
 pytestmark = pytest.mark.compiler
@@ -130,6 +131,19 @@ def test_the_store_with_the_unit_flag_ends_after_the_product_and_starts_before_i
     last_of_first_tile = 384 // 64 - 1
     assert stores[0][0] < products[1][last_of_first_tile] <= stores[1][0]
     assert products[1][last_of_first_tile + 1] >= stores[1][0], "the next tile cannot overtake the store"
+
+
+def test_a_store_that_waits_for_the_unit_flag_holds_its_pipe() -> None:
+    held, flags = matmul(buffers=2, unit_flag=1)[0], matmul(buffers=2, unit_flag=0)[0]
+
+    def busy_and_moving(run: Run) -> tuple[float, float]:
+        starts, ends = starts_and_ends(run, "Fixpipe")
+        return run.timeline.core_busy[0, PIPES.index("FIX")], float((ends - starts).sum())
+
+    busy, moving = busy_and_moving(flags)
+    assert busy == pytest.approx(moving), "without it the store is sent when the product is done"
+    busy, moving = busy_and_moving(held)
+    assert busy > 2 * moving, "with it the store is sent as early as the queues allow"
 
 
 @pytest.mark.parametrize("k", [384, 128])

@@ -66,6 +66,15 @@ extern "C" __global__ __aicore__ void sources_far_apart(GM_ADDR) {
     Add(sum, low, high, 128);
     Mul(sum, low, middle, 128);
 }
+// 32 numbers in two lines, again, and the first one once more after its line has been dropped.
+extern "C" __global__ __aicore__ void scalars(GM_ADDR x) {
+    GlobalTensor<int32_t> gm;
+    gm.SetGlobalBuffer((__gm__ int32_t*)x);
+    for (uint32_t i = 0; i < 64; ++i) gm.GetValue(i % 32);
+    DataCacheCleanAndInvalid<int32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(gm);
+    gm.GetValue(0);
+    gm.GetValue(16);
+}
 extern "C" __global__ __aicore__ void meet(GM_ADDR x) {
     Gm gm(x);
     const LocalTensor<half> ub(TPosition::VECIN, 0, kTile);
@@ -93,6 +102,7 @@ def launched() -> dict[str, Run]:
         "use": made.load_then_use[1](tile.copy()),
         "vector": made.independent_and_dependent[1](tile.copy()),
         "apart": made.sources_far_apart[1](tile.copy()),
+        "scalars": made.scalars[1](np.zeros(32, np.int32)),
         "meet": made.meet[4](np.zeros(4 * 8192, np.float16)),
     }
 
@@ -132,6 +142,15 @@ def test_a_core_reads_slower_what_is_not_in_l2(launched: dict[str, Run]) -> None
     first, second = (run.timeline.end[part[-1]] - run.timeline.end[part[0]] for part in (loads[:8], loads[8:]))
     assert first == pytest.approx(7 * 16384 / cost.cold_bytes_per_cycle, rel=0.02)
     assert second == pytest.approx(7 * 16384 / cost.bytes_per_cycle, rel=0.02)
+
+
+def test_the_scalar_unit_waits_for_a_line_of_gm_once(launched: dict[str, Run]) -> None:
+    run = launched["scalars"]
+    cost, issue = run.soc.cost("scalar_load_gm"), run.soc.number("costs.issue.issue_cycles")
+    spent = (run.timeline.end - run.timeline.start)[rows(run, "GlobalTensor.GetValue")]
+    missed = np.flatnonzero(spent > issue + cost.fixed + cost.cold / 2)
+    assert missed.tolist() == [0, 16, 64], "the first number of each line, and of the line that was dropped"
+    assert spent[missed] == pytest.approx(issue + cost.fixed + cost.cold)
 
 
 def test_one_core_gets_its_own_rate_and_all_cores_share_hbm(launched: dict[str, Run]) -> None:

@@ -17,7 +17,7 @@ struct OpCost {
     double row;        // GM copies: least time of a row
     double odd_rate;   // GM copies: bytes per cycle of rows that are not a multiple of 32 bytes apart, 0 = as others
     double l2_unit;    // GM copies: L2 hands out at least this many bytes of a row, at a time
-    double cold;       // added when the pipe stood idle before it (cube)
+    double cold;       // added when the pipe stood idle before it (cube), or for each line outside the data cache (scalar unit)
     double cold_rate;  // GM copies: bytes per cycle of one core to or from lines that are not in L2, 0 = as others
     uint32_t kind;
     uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none

@@ -189,7 +189,9 @@ private:
             place(i, at, core.now, waited ? (op.kind == kWaitFlag ? kFlag : kCrossCore) : kIssue, waited ? token.setter : core.previous);
             return true;
         }
-        issue(core, op.issue + (op.kind == kScalar || op.kind == kCache || op.kind == kState ? cycles_[i] : 0));
+        const bool caches = op.kind == kCache || op.cold > 0;
+        const double missed = caches ? core.data_cache.misses(accesses_ + access_at_[i], instr.accesses, op.kind == kCache) : 0;
+        issue(core, op.issue + (op.kind == kScalar || op.kind == kCache || op.kind == kState ? cycles_[i] : 0) + missed * op.cold);
         place(i, at, core.now, kIssue, core.previous);
         if (op.kind == kSetFlag) raise(core.flags[flag_slot(instr.work)], {core.now + chip_.flag_latency, static_cast<int32_t>(i)});
         if (op.kind == kCrossSet) cross_set(c, instr.work, core.now, i);
@@ -251,7 +253,11 @@ private:
             }
             return true;
         }
-        if (op.unit_bit != 0 && (instr.arg >> op.unit_bit & 1u) && !follow_unit(core, p, i, start, stall, blocker)) return false;
+        if (op.unit_bit != 0 && (instr.arg >> op.unit_bit & 1u)) {
+            const double held = std::max(start, pipe.last_end);
+            if (!follow_unit(core, p, i, start, stall, blocker)) return false;
+            if (p == kFix) occupy(core, p, held, start);  // a store that waits for the cube already holds its pipe
+        }
         if (is_gm_copy(i, op)) return begin_transfer(c, pipe, p, i, start, stall, blocker, op);
         if (!pipe.under_way.empty()) return false;  // everything else keeps its order behind running transfers
         if (op.kind == kSetFlag || op.kind == kCrossSet || op.kind == kBarrier) {

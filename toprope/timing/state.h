@@ -100,7 +100,33 @@ struct PipeState {
     unsigned recent_at = 0;
 };
 
+// The scalar unit's cache of GM: 32 KB in lines of 64 bytes, one place for each.
+class DataCache {
+public:
+    // How many lines of GM a scalar instruction finds missing; one where it does not say what it reads. A cache instruction lets go of the
+    // lines it names, of all where it names none.
+    double misses(const Access* access, unsigned count, bool drops) {
+        if (count == 0 && drops) std::fill(lines_.begin(), lines_.end(), 0);
+        double missed = count == 0;
+        for (unsigned a = 0; a < count; ++a) {
+            if (access[a].space() != kGm || access[a].row_bytes() == 0) continue;
+            const uint64_t end = access[a].address() + access[a].row_bytes();
+            for (uint64_t line = access[a].address() / kLineBytes; line * kLineBytes < end; ++line) {
+                uint64_t& place = lines_[line % kLines];
+                missed += place != line + 1;
+                place = drops ? 0 : line + 1;
+            }
+        }
+        return missed;
+    }
+
+private:
+    static constexpr uint64_t kLineBytes = 64, kLines = 512;
+    std::vector<uint64_t> lines_ = std::vector<uint64_t>(kLines, 0);  // line + 1, 0 = nothing
+};
+
 struct CoreState {
+    DataCache data_cache;
     uint32_t begin, end, pc;
     double now = 0, started = 0;
     int32_t previous = -1;  // the instruction before, in program order

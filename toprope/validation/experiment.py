@@ -174,6 +174,8 @@ def _matmul_object(row: Published) -> Run:
         tiling[_TILING.index(field)] = value
     defines = (
         *_defines(at, "config", "single_m", "single_n", "base_m", "base_n", "base_k"),
+        f"SHAPE_M={m}",
+        f"SHAPE_N={n}",
         f"SINGLE_K={k}",
         f"CONSTANT={at.get('constant', 0)}",
     )

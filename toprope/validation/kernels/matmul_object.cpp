@@ -1,6 +1,6 @@
 // C = A x B with the Matmul object, fp16 in and out, row-major matrices. CONFIG is its template (CFG_NORM or CFG_MDL); the tiling comes at
-// run time, or with CONSTANT from SINGLE_*, BASE_*, STEP_KA and STEP_KB. Core i computes block i of the result, counted down the rows
-// first.
+// run time, or with CONSTANT from SHAPE_*, SINGLE_*, BASE_*, STEP_KA and STEP_KB. Core i computes block i of the result, counted down the
+// rows first.
 #define ASCENDC_CUBE_ONLY
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
@@ -22,7 +22,12 @@ extern "C" __global__ __aicore__ void matmul_object(GM_ADDR a, GM_ADDR b, GM_ADD
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     if ASCEND_IS_AIV
         return;
+#if CONSTANT
+    TCubeTiling t;
+    t.M = SHAPE_M, t.N = SHAPE_N, t.Ka = SINGLE_K, t.singleCoreM = SINGLE_M, t.singleCoreN = SINGLE_N;
+#else
     GET_TILING_DATA_WITH_STRUCT(TCubeTiling, t, tiling);
+#endif
     const int32_t down = (t.M + t.singleCoreM - 1) / t.singleCoreM, row = GetBlockIdx() % down * t.singleCoreM,
                   column = GetBlockIdx() / down * t.singleCoreN;
     if (column >= t.N) return;
