@@ -19,7 +19,6 @@ from toprope.tile.reader import Reader, Source
 
 RESULTS = (f32, f16, bf16)
 L1_BYTES = 524288  # of every chip with cube and vector cores side by side
-MOST_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,7 @@ class Product:
     lines: dict[str, int]
     sizes: dict[str, int]
     bias: str = ""
+    most_steps: int = 4  # of K that one copy may bring into L1
 
     @property
     def kind(self) -> Dtype:
@@ -67,7 +67,7 @@ class Product:
         """Steps of K that one copy brings into L1: fewer, longer copies, as far as two buffers fit. Whole fractals only."""
         m, n = (-(-i.size // 16) * 16 for i in (self.rows, self.columns))
         room = (L1_BYTES - n * 4) // (2 * (m + n) * self.steps.size * 2)
-        return max(1, min(MOST_STEPS, room)) if self.steps.size % 16 == 0 else 1
+        return max(1, min(self.most_steps, room)) if self.steps.size % 16 == 0 else 1
 
     def over(self, soc: Soc) -> list[str]:
         """Memories that are too small on this chip."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toprope.tile.cube import Product
@@ -25,34 +27,33 @@ public:
         pipe.InitBuffer(sums, BASE_M * BASE_N * sizeof(float));
 @biasInit@    }
 
-    __aicore__ inline void Process() {
-        const uint32_t tilesM = (@M@ + TILE_M - 1) / TILE_M, tilesN = (@N@ + TILE_N - 1) / TILE_N;
-        for (uint32_t task = GetBlockIdx(); task < tilesM * tilesN; task += GetBlockNum()) {
-@order@
-            rows = @M@ - row < TILE_M ? @M@ - row : TILE_M;
-            columns = @N@ - column < TILE_N ? @N@ - column : TILE_N;
-            rowsUp = Up(rows);
-            columnsUp = Up(columns);
-@biasIn@            packet = 0;
-            CopyIn();
-            for (begin = 0; begin < @K@; begin += PACKET_K) {
-                const uint32_t here = @K@ - begin < PACKET_K ? @K@ - begin : PACKET_K;
-                hereUp = Up(here);
-                packet = begin + PACKET_K;
-                if (packet < @K@) CopyIn();  // the next one comes in while this one is multiplied
-                LocalTensor<@T@> a1 = inA1.DeQue<@T@>();
-                LocalTensor<@T@> b1 = inB1.DeQue<@T@>();
-                for (step = 0; step < here; step += TILE_K) {
-                    depth = here - step < TILE_K ? here - step : TILE_K;
-                    depthUp = Up(depth);
-                    Split(a1, b1);
-                    Compute();
-                }
-                inA1.FreeTensor(a1);
-                inB1.FreeTensor(b1);
+@process@    // One tile of the result, which begins there.
+    __aicore__ inline void Tile(uint32_t atRow, uint32_t atColumn) {
+        row = atRow;
+        column = atColumn;
+        rows = @M@ - row < TILE_M ? @M@ - row : TILE_M;
+        columns = @N@ - column < TILE_N ? @N@ - column : TILE_N;
+        rowsUp = Up(rows);
+        columnsUp = Up(columns);
+@biasIn@        packet = 0;
+        CopyIn();
+        for (begin = 0; begin < @K@; begin += PACKET_K) {
+            const uint32_t here = @K@ - begin < PACKET_K ? @K@ - begin : PACKET_K;
+            hereUp = Up(here);
+            packet = begin + PACKET_K;
+            if (packet < @K@) CopyIn();  // the next one comes in while this one is multiplied
+            LocalTensor<@T@> a1 = inA1.DeQue<@T@>();
+            LocalTensor<@T@> b1 = inB1.DeQue<@T@>();
+            for (step = 0; step < here; step += TILE_K) {
+                depth = here - step < TILE_K ? here - step : TILE_K;
+                depthUp = Up(depth);
+                Split(a1, b1);
+                Compute();
             }
-            CopyOut();
+            inA1.FreeTensor(a1);
+            inB1.FreeTensor(b1);
         }
+        CopyOut();
     }
 
 private:
@@ -144,7 +145,7 @@ _BIAS = {
         pipe.InitBuffer(inC1, 1, BASE_N * sizeof(float));
         pipe.InitBuffer(inC2, 1, BASE_N * sizeof(float));
 """,
-    "biasIn": "            BiasIn();\n",
+    "biasIn": "        BiasIn();\n",
     "biasIn()": """\
     // The piece of bias for these columns into L1, zeros behind it, and on into the bias table.
     __aicore__ inline void BiasIn() {
@@ -184,15 +185,17 @@ _BIAS = {
     GlobalTensor<float> biasGm;
 """,
 }
-_ORDER = """\
-            row = task / tilesN * TILE_M;
-            column = task % tilesN * TILE_N;"""
-_SWIZZLE = """\
-            // Down @swizzle@ rows of tiles before moving right: neighbours in time share operands in L2.
-            const uint32_t band = task / (@swizzle@ * tilesN) * @swizzle@, inside = task % (@swizzle@ * tilesN);
-            const uint32_t high = tilesM - band < @swizzle@ ? tilesM - band : @swizzle@;
-            row = (band + inside % high) * TILE_M;
-            column = inside / high * TILE_N;"""
+_PROCESS = """\
+    __aicore__ inline void Process() {
+        const uint32_t tilesM = (@M@ + TILE_M - 1) / TILE_M, tilesN = (@N@ + TILE_N - 1) / TILE_N;
+        for (uint32_t task = GetBlockIdx(); task < tilesM * tilesN; task += GetBlockNum()) {
+            uint32_t row, column;
+@order@
+            Tile(row, column);
+        }
+    }
+
+"""
 _SPLIT_A = """\
         LoadData3DParamsV2<@T@> left;
         left.l1H = 1;
@@ -224,15 +227,61 @@ _SPLIT_B_TRANSPOSED = """\
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[(step + i * 16) * columnsUp], right);"""
 
 
-def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
-    """The class of a matrix product, and the statements that run it."""
+def order_text(swizzle: int, high: int, wide: int) -> list[str]:
+    """row and column of a task: along the rows of tiles, or down a band of them before moving right."""
+    if swizzle == 1:
+        return [f"row = task / tilesN * {high};", f"column = task % tilesN * {wide};"]
+    size = swizzle or BAND
+    return [
+        f"// Down {size} rows of tiles before moving right: neighbours in time share operands in L2.",
+        f"const uint32_t band = task / ({size} * tilesN) * {size}, inside = task % ({size} * tilesN);",
+        f"const uint32_t down = tilesM - band < {size} ? tilesM - band : {size};",
+        f"row = (band + inside % down) * {high};",
+        f"column = inside / down * {wide};",
+    ]
+
+
+_SHARED = r"\b(inA1|inB1|inA2|inB2|inC1|inC2|sums)\."
+
+
+def shared_buffers(products: Sequence[Product]) -> str:
+    """The memories of several products that take turns."""
+
+    def most(size: Callable[[Product], int]) -> int:
+        return max(size(p) for p in products)
+
+    def up(size: int) -> int:
+        return -(-size // 16) * 16
+
+    rows = [
+        ("TQue<TPosition::A1, 2>", "inA1", "2, ", most(lambda p: up(p.rows.size) * up(p.steps.size) * p.packet * 2)),
+        ("TQue<TPosition::B1, 2>", "inB1", "2, ", most(lambda p: up(p.columns.size) * up(p.steps.size) * p.packet * 2)),
+        ("TQue<TPosition::A2, 2>", "inA2", "2, ", most(lambda p: up(p.rows.size) * up(p.steps.size) * 2)),
+        ("TQue<TPosition::B2, 2>", "inB2", "2, ", most(lambda p: up(p.columns.size) * up(p.steps.size) * 2)),
+        ("TBuf<TPosition::CO1>", "sums", "", most(lambda p: up(p.rows.size) * up(p.columns.size) * 4)),
+    ]
+    if any(p.bias for p in products):
+        wide = most(lambda p: up(p.columns.size) * 4)
+        rows += [("TQue<TPosition::C1, 1>", "inC1", "1, ", wide), ("TQue<TPosition::C2, 1>", "inC2", "1, ", wide)]
+    init = "".join(f"        pipe.InitBuffer({name}, {depth}{size});\n" for _, name, depth, size in rows)
+    members = "".join(f"    {kind} {name};\n" for kind, name, _, _ in rows)
+    return (
+        "// The cube's memories, in which the products of this kernel take turns.\nstruct CubeBuffers {\n"
+        f"    __aicore__ inline CubeBuffers() {{\n{init}    }}\n    TPipe pipe;\n{members}}};\n"
+    )
+
+
+def product_class(
+    p: Product, *, line_directives: bool, alone: bool = True, shared: bool = False
+) -> tuple[str, str, str]:
+    """The class of a matrix product, its name, and the arguments of Init. `alone`: it deals out the tiles itself."""
     used = {n: q for n, q in p.params.items() if n in (p.left.array, p.right.array, p.result, p.bias)}
     names, dims = (
         list(used),
         list(
             {d.name: None for q in used.values() for d in q.dims}
             | {i.extent.text: None for i in (p.rows, p.columns, p.steps)}
-            | ({BAND: None} if p.swizzle == 0 else {})
+            | ({BAND: None} if p.swizzle == 0 and alone else {})
         ),
     )
     python = Path(p.file).read_text().splitlines() if Path(p.file).exists() else []
@@ -249,7 +298,7 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
         "cColumns": c.dims[1].name,
         "init": ", ".join([f"GM_ADDR {n}" for n in names] + [f"uint32_t {d}" for d in dims]),
         "keep": "\n".join(f"        this->{d} = {d};" for d in dims), "dims": ", ".join(f"{d} = 0" for d in dims),
-        "order": _ORDER if p.swizzle == 1 else _SWIZZLE.replace("@swizzle@", str(p.swizzle or BAND)),
+        "order": "\n".join(f"            {line}" for line in order_text(p.swizzle, p.rows.size, p.columns.size)),
         "aTileRows": "depth" if p.left.transposed else "rows", "aTileColumns": "rows" if p.left.transposed else "depth",
         "aRow": "packet" if p.left.transposed else "row", "aColumn": "row" if p.left.transposed else "packet",
         "bTileRows": "columns" if p.right.transposed else "depth", "bTileColumns": "depth" if p.right.transposed else "columns",
@@ -261,6 +310,7 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
         words |= {f"tile{letter}": str(index.size), f"base{letter}": str(-(-index.size // 16) * 16)}
     plain = {**dict.fromkeys(_BIAS, ""), "mmad": _MMAD}
     splits = {
+        "process": _PROCESS if alone else "",
         "splitB": _SPLIT_B_TRANSPOSED if p.right.transposed else _SPLIT_B,
         "splitA": _SPLIT_A_TRANSPOSED if p.left.transposed else _SPLIT_A,
     }
@@ -275,5 +325,13 @@ def product_class(p: Product, *, line_directives: bool) -> tuple[str, str]:
     text = _CLASS
     for word, replacement in words.items():
         text = text.replace(f"@{word}@", replacement)
-    body = f"    Kernel{words['Title']} op;\n    op.Init({', '.join(names + dims)});\n    op.Process();\n"
-    return text, body
+    arguments = ", ".join(names + dims)
+    if shared:
+        kept = [line for line in text.splitlines() if not re.search(r"InitBuffer|^    (TQue|TBuf|TPipe)\b", line)]
+        text = re.sub(_SHARED, r"cube->\1.", "\n".join(kept)) + "\n"
+        text = text.replace("void Init(", "void Init(CubeBuffers* buffers, ").replace(
+            f" {{\n{words['keep']}", f" {{\n        cube = buffers;\n{words['keep']}", 1
+        )
+        text = text.replace("    GlobalTensor<", "    CubeBuffers* cube = nullptr;\n    GlobalTensor<", 1)
+        arguments = f"&cube, {arguments}"
+    return text, f"Kernel{words['Title']}", arguments

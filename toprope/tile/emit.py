@@ -41,7 +41,7 @@ class ClassText(Operations):
         functions: dict[str, str],
         *,
         told: tuple[str, ...],
-        beside_cube: bool,
+        parts: tuple[int, ...],
         line_directives: bool,
     ) -> None:
         self.plan, self.program, self.numbers, self.directives = plan, plan.program, numbers, line_directives
@@ -53,8 +53,8 @@ class ClassText(Operations):
             self.python = Path(self.program.file).read_text().splitlines()
         except OSError:
             self.python = []
-        # On an AI core with a cube the block count is that of the AI cores, each with two vector cores.
-        self.stride = "GetBlockNum() * GetTaskRation()" if beside_cube else "GetBlockNum()"
+        self.parts = parts  # numbers of the vector parts among all parts of a kernel with products
+        self.stride = "GetBlockNum()"
         self.used_text = functions  # of the whole file, by name
         self.regions = self.program.regions()
         self.pitch = pitch_elements(self.program)
@@ -67,7 +67,7 @@ class ClassText(Operations):
         """The class as C++ text."""
         stages = "".join(self.stages(n, r) for n, r in enumerate(self.regions, 1))
         return (
-            f"class {self.name} {{\npublic:\n{self.init()}\n{self.process()}\nprivate:\n{stages.rstrip()}\n"
+            f"class {self.name} {{\npublic:\n{self.init()}\n{self.part_texts() if self.parts else self.process()}\nprivate:\n{stages.rstrip()}\n"
             + self.members()
             + "};\n"
         )
@@ -207,6 +207,28 @@ class ClassText(Operations):
         place = "\n".join(["    __aicore__ inline void At(uint32_t task) {", *(counts[1:]), *self.begins(), "    }\n"])
         return "\n".join([*begin, *body, "        }", "    }\n", place])
 
+    def part_texts(self) -> str:
+        """One function for each vector part: it works on some rows of a task's tile, whose place the entry knows."""
+        loop, texts = self.program.loop, []
+        rows, others = loop.indices[0], loop.indices[1:]
+        arguments = ", ".join(["uint32_t begin", "uint32_t end", *(f"uint32_t {clean(i.name)}At" for i in others)])
+        for n, number in enumerate(self.parts):
+            r = clean(rows.name)
+            lines = [
+                f"    // Part {number}, on rows [begin, end).",
+                f"    __aicore__ inline void Part{number}({arguments}) {{",
+            ]
+            for i in others:
+                lines += [f"        {clean(i.name)}Begin = {clean(i.name)}At;", self.step(i, "        ")]
+            lines += [
+                f"        for ({r}Begin = begin; {r}Begin < end; {r}Begin += {rows.size}) {{",
+                self.step(rows, "            ", "end"),
+                *self.calls([node for node in loop.body if node.part == n], "            "),
+                "        }", "    }\n",
+            ]  # fmt: skip
+            texts.append("\n".join(lines))
+        return "\n".join(texts)
+
     def ahead(self) -> bool:
         """Whether the next task's tiles can come in early: one region that has two buffers for them."""
         only = self.program.loop.body[0]
@@ -226,14 +248,10 @@ class ClassText(Operations):
             lines.append(self.step(i, "        "))
         return lines
 
-    def step(self, i: Index, indent: str) -> str:
+    def step(self, i: Index, indent: str, end: str = "") -> str:
         """Valid elements and padded width of one step."""
-        n = clean(i.name)
-        count = (
-            i.extent.text
-            if i.whole
-            else f"{i.extent.text} - {n}Begin < {i.step} ? {i.extent.text} - {n}Begin : {i.step}"
-        )
+        n, end = clean(i.name), end or i.extent.text
+        count = end if i.whole else f"{end} - {n}Begin < {i.step} ? {end} - {n}Begin : {i.step}"
         return "\n".join(
             [f"{indent}{n}Count = {count};", *(f"{indent}{n}{k} = {t};" for k, t in self.derived(i).items())]
         )
@@ -367,20 +385,23 @@ def numbers_of(plans: list[Plan]) -> list[tuple[Number, bool]]:
 
 
 def variants(
-    plans: list[Plan], *, told: tuple[str, ...] = (), beside_cube: bool, line_directives: bool
+    plans: list[Plan],
+    *,
+    told: tuple[str, ...] = (),
+    parts: tuple[int, ...] = (),
+    work: str = "op.Process();",
+    line_directives: bool,
 ) -> tuple[str, str]:
-    """The classes of all variants with the functions they share, and the statements that choose and run one."""
+    """The classes of all variants with the functions they share, and the statements that choose one and do its `work`."""
     numbers = numbers_of(plans)
     functions: dict[str, str] = {}
-    classes = [
-        ClassText(p, numbers, functions, told=told, beside_cube=beside_cube, line_directives=line_directives)
-        for p in plans
-    ]
+    classes = [ClassText(p, numbers, functions, told=told, parts=parts, line_directives=line_directives) for p in plans]
     extra = [*(f"number{k}" for k in range(len(numbers))), *told]
 
     def launch(c: ClassText, indent: str) -> str:
         call = ", ".join([*c.params, *(d.name for d in c.dims()), *extra])
-        return f"{indent}{c.name} op;\n{indent}op.Init({call});\n{indent}op.Process();\n"
+        lines = [f"{c.name} op;", f"op.Init({call});", *work.splitlines()]
+        return "".join(f"{indent}{line}\n" for line in lines)
 
     if len(classes) == 2:
         small, large = launch(classes[0], "        "), launch(classes[1], "        ")
@@ -402,16 +423,16 @@ def head_text(name: str, file: str, sizes: dict[str, int], tiling_struct: str) -
 
 
 def entry_text(
-    name: str, arrays: list[str], between: list[str], fields: list[tuple[str, str]], body: str, cores: str, tiling_struct: str,
+    name: str, arrays: list[str], between: dict[str, str], fields: list[tuple[str, str]], body: str, cores: str, tiling_struct: str,
 ) -> str:  # fmt: skip
-    """The entry: its scalars are arguments, or (in a project) come from the tiling struct, and what lies `between` from workspace."""
+    """The entry: its scalars are arguments, or (in a project) come from the tiling struct, and what lies `between` from its place in workspace."""
     parameters = [f"GM_ADDR {a}" for a in arrays]
     lines = [f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{cores});"]
     if tiling_struct:
         parameters += ["GM_ADDR workspace", "GM_ADDR tiling"]
         lines += [f"    REGISTER_TILING_DEFAULT({tiling_struct});", "    GET_TILING_DATA(tilingData, tiling);"]
         lines += [f"    const {kind} {field} = tilingData.{field};" for kind, field in fields]
-        lines += [f"    GM_ADDR {array} = GetUserWorkspace(workspace);" for array in between]
+        lines += [f"    GM_ADDR {array} = GetUserWorkspace(workspace){offset};" for array, offset in between.items()]
     else:
         parameters += [f"GM_ADDR {array}" for array in between]
         parameters += [f"{kind} {field}" for kind, field in fields]

@@ -91,6 +91,7 @@ class Expressions:
         self.env: dict[str, Any] = {name: ArrayName(name, p) for name, p in params.items()}
         self.env |= {k: Number(repr(v), v) if isinstance(v, int | float) else v for k, v in constants.items()}
         self.indices: dict[str, Index] = {}
+        self.part = 0  # products that lie before what is read
         self.region = Region(1)
         self.known: dict[tuple[Any, ...], Value] = {}
         self.depth = 0
@@ -438,6 +439,11 @@ class Expressions:
 
     def use(self, v: Value) -> Value:
         """A value as an operand here; one from another region stays in the arena until its last use."""
+        if v.region is not None and v.region.part != self.part:
+            raise TileError(
+                f"{v.label or 'a tile'} from before a product is used behind it",
+                cure="leave it in a stage, s = tile.stage((i, N), type): s[:, c] = ... before and s[:, c] behind, or compute it again",
+            )
         if v.op == "carried" or v.region is self.region:
             return v
         if v.op == "load" and v.region is not None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from toprope.soc import Soc
 from toprope.tile.choice import Choice, band_of, choice_of
-from toprope.tile.cube import Product, ProductReader, is_product
-from toprope.tile.cube_text import product_class
+from toprope.tile.cube import L1_BYTES, Product, ProductReader, is_product
+from toprope.tile.cube_text import product_class, shared_buffers
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
+from toprope.tile.handover import Handover
 from toprope.tile.language import Param, Pin, TileError
 from toprope.tile.pins import keep
 from toprope.tile.plan import UB_BYTES, Plan, place
@@ -26,7 +28,11 @@ FEWER_ROWS = 4  # of rows that come in pieces, a tile has this many times fewer,
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel for fixed tile sizes. `plans`: vector variants, the general one last; `workspace`: arrays between vector and cube."""
+    """A kernel for fixed tile sizes.
+
+    `plans`: vector variants, the general one last; `workspace`: arrays between vector and cube; `later`: products behind the first one;
+    `handover`: the order of parts in a kernel that has vector work and products.
+    """
 
     name: str
     file: str
@@ -36,7 +42,8 @@ class Lowered:
     product: Product | None = None
     workspace: dict[str, Param] | None = None
     scalars: tuple[str, ...] = ()
-    cube_first: bool = False
+    later: tuple[Product, ...] = ()
+    handover: Handover | None = None
 
     @property
     def dims(self) -> list[str]:
@@ -51,11 +58,19 @@ class Lowered:
     @property
     def task_indices(self) -> tuple[Index, ...]:
         """The axes whose steps are dealt out to the cores."""
-        return (self.product.rows, self.product.columns) if self.product else self.plans[-1].program.loop.indices
+        if self.product is None:
+            return self.plans[-1].program.loop.indices
+        by_tile = self.handover is None or self.handover.tiled
+        return (self.product.rows, self.product.columns) if by_tile else (self.product.rows,)
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """All products, in order."""
+        return (self.product, *self.later) if self.product else ()
 
     def over(self, chip: Soc) -> str:
         """What does not fit, or nothing. Of the vector variants only the general one must."""
-        found = self.product.over(chip) if self.product else []
+        found = [text for p in self.products for text in p.over(chip)]
         capacity = int(chip.number("spaces.ub_bytes"))
         if self.plans and self.plans[-1].total_bytes > capacity:
             found.append(f"ub needs {self.plans[-1].total_bytes} of {capacity}")
@@ -98,7 +113,7 @@ class Lowered:
     def ledger(self, chip: Soc) -> str:
         """The bytes of every memory."""
         parts = [p.ledger(int(chip.number("spaces.ub_bytes"))) for p in self.plans]
-        return "\n".join(parts + ([self.product.ledger(chip)] if self.product else []))
+        return "\n".join(parts + [p.ledger(chip) for p in self.products])
 
     def blocks(self, dims: Mapping[str, int], chip: Soc) -> int:
         """min(tasks, cores)."""
@@ -122,31 +137,49 @@ class Lowered:
 
     def text(self, *, line_directives: bool, tiling_struct: str = "") -> str:
         """The source file; with `tiling_struct` its entry takes workspace and tiling as an operator project's does."""
-        texts, bodies = [], []
-        if self.plans:
-            text, body = variants(
-                list(self.plans), told=choice.fields if (choice := choice_of(self.plans)) else (), beside_cube=self.product is not None,
-                line_directives=line_directives,
-            )  # fmt: skip
-            texts.append(text)
-            bodies.append(body)
-        if self.product:
-            text, body = product_class(self.product, line_directives=line_directives)
-            texts.append(text)
-            bodies.append(body)
-        cores, body = ("AIC_ONLY" if self.product else "AIV_ONLY"), bodies[0]
-        if len(bodies) == 2:
-            cores = "MIX_AIC_1_2"
-            order = [("AIV", bodies[0]), ("AIC", bodies[1])]
-            first, second = (
-                f"    if ASCEND_IS_{core} {{\n{_indent(b)}    }}\n"
-                for core, b in order[:: -1 if self.cube_first else 1]
-            )
-            body = f"{first}    SyncAll<false>();  // what one kind of cores has written is complete before the other reads it\n{second}"
-        entry = entry_text(
-            self.name, list(self.params), list(self.workspace or {}), self.fields, body, cores, tiling_struct
-        )
+        told = choice.fields if (choice := choice_of(self.plans)) else ()
+        texts, body, cores = [], "", "AIC_ONLY" if self.product else "AIV_ONLY"
+        if self.handover:
+            texts, body, cores = *self._parts(told, line_directives), "MIX_AIC_1_2"
+        elif self.product:
+            text, name, arguments = product_class(self.product, line_directives=line_directives)
+            texts, body = [text], f"    {name} op;\n    op.Init({arguments});\n    op.Process();\n"
+        else:
+            text, body = variants(list(self.plans), told=told, line_directives=line_directives)
+            texts = [text]
+        entry = entry_text(self.name, list(self.params), self.offsets(), self.fields, body, cores, tiling_struct)
         return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
+
+    def offsets(self) -> dict[str, str]:
+        """Arrays between the parts with their places in workspace."""
+        found: dict[str, str] = {}
+        before = ""
+        for name, p in (self.workspace or {}).items():
+            found[name] = before
+            before += f" + {workspace_bytes(p)}"
+        return found
+
+    def _parts(self, told: tuple[str, ...], line_directives: bool) -> tuple[list[str], str]:
+        """The classes of all parts, and what the two kinds of cores do with them."""
+        assert self.handover is not None
+        hand, shared = self.handover, len(self.products) > 1
+        found = [product_class(p, line_directives=line_directives, alone=False, shared=shared) for p in self.products]
+        names = [f"product{n or ''}" for n in range(len(found))]
+        declare = "CubeBuffers cube;\n" if shared else ""
+        declare += "\n".join(f"{c} {n};\n{n}.Init({a});" for n, (_, c, a) in zip(names, found, strict=True))
+        calls = hand.cube_bodies(names)
+        numbers = tuple(n for n, kind in enumerate(hand.order) if kind == "vector")
+        work = hand.body("vector", "", dict.fromkeys(numbers, hand.vector_part()))
+        text, body = variants(list(self.plans), told=told, parts=numbers, work=work, line_directives=line_directives)
+        cube = "".join(f"        {line}\n" for line in hand.body("cube", declare, calls).splitlines())
+        body = f"    if ASCEND_IS_AIC {{\n{cube}    }}\n    if ASCEND_IS_AIV {{\n{_indent(body)}    }}\n"
+        return [text, *([shared_buffers(self.products)] if shared else []), *(t for t, _, _ in found)], body
+
+
+def workspace_bytes(p: Param, prefix: str = "") -> str:
+    """The bytes of an array in workspace, in whole 512, as an expression over its dimensions."""
+    count = " * ".join(f"static_cast<uint64_t>({prefix}{d.name})" for d in p.dims)
+    return f"({count} * {p.dtype.bits // 8} + 511) / 512 * 512"
 
 
 def lower(
@@ -178,28 +211,57 @@ def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any]
     sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
     whole = Lowered(source.node.name, source.file, params, sizes)
     if is_staged(source) or (is_product(source) and has_epilogue(source)):
-        parts = split(source, params, constants)
-        between = {parts.name: parts.param}
-        read = {parts.name: replace(parts.param, written=False)}
-        first, second = ({**params, **between}, {**params, **read})
-        vector, cube = (second, first) if parts.cube_first else (first, second)
-        product = ProductReader(parts.product, cube, constants, resident=False).product()
-        plans = _rows_that_fit(parts, vector, constants, free)
-        return replace(whole, plans=plans, product=product, workspace=between, cube_first=parts.cube_first)
+        return _staged(whole, split(source, params, constants), constants, free)
     if is_product(source):
         return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
     return replace(whole, plans=_variants(source, params, constants, free))
 
 
+def _staged(whole: Lowered, parts: Parts, constants: dict[str, Any], free: frozenset[str]) -> Lowered:
+    """Vector work and products, with the stages between them."""
+    stored = {n.value.id for s in parts.vector_body for n in ast.walk(s) if _is_store(n)}
+    vector = {**whole.params, **{n: replace(p, written=n in stored) for n, p in parts.stages.items()}}
+    products = []
+    for source in parts.products:
+        read = {n: replace(p, written=n not in stored) for n, p in parts.stages.items()}
+        products.append(ProductReader(source, {**whole.params, **read}, constants, resident=False).product())
+    tiled = isinstance(parts.outer.target, ast.Tuple)
+    if not tiled:  # a task has all columns of its rows
+        products = [replace(p, swizzle=1) for p in products]
+    steps = products[0].most_steps
+    while len(products) > 1 and steps > 1 and _shared_l1_bytes(products) > L1_BYTES:
+        steps -= 1
+        products = [replace(p, most_steps=steps) for p in products]
+    plans = _rows_that_fit(parts, vector, constants, free)
+    over_rows = any(v.op == "reduce" and v.axes[1] != ONE for r in plans[-1].program.regions() for v in r.ops)
+    handover = Handover(tuple(parts.order), tuple(products), tiled, halves=not over_rows)
+    return replace(
+        whole, plans=plans, product=products[0], later=tuple(products[1:]), workspace=parts.stages, handover=handover
+    )
+
+
+def _is_store(node: ast.AST) -> TypeGuard[Any]:
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+
+
+def _shared_l1_bytes(products: list[Product]) -> int:
+    a = max(-(-p.rows.size // 16) * 16 * p.steps.size * p.packet for p in products)
+    b = max(-(-p.columns.size // 16) * 16 * p.steps.size * p.packet for p in products)
+    return 4 * (a + b) + max(p.columns.size for p in products) * 4 + 64
+
+
 def _rows_that_fit(
     parts: Parts, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str]
 ) -> tuple[Plan, ...]:
-    """The vector part behind a product in as many of the product's rows as fit; a sum over rows needs them all."""
+    """Vector parts in half of a task's rows, for each of the two vector cores, or as many as fit; a sum over rows needs them all."""
     rows = parts.rows
+    plans = _variants(parts.vector(rows), params, constants, free)
+    if any(v.op == "reduce" and v.axes[1] != ONE for r in plans[-1].program.regions() for v in r.ops):
+        return plans
+    rows = (rows + 1) // 2
     while True:
-        plans = _variants(parts.vector(rows), params, constants, free)
-        over_rows = any(v.op == "reduce" and v.axes[1] != ONE for r in plans[-1].program.regions() for v in r.ops)
-        if not parts.cube_first or rows == 1 or over_rows or plans[-1].total_bytes <= UB_BYTES:
+        plans = _variants(parts.vector(max(2, rows)), params, constants, free)  # one row would drop its axis
+        if rows <= 2 or plans[-1].total_bytes <= UB_BYTES:
             return plans
         rows = (rows + 1) // 2
 

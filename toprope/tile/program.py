@@ -121,9 +121,10 @@ class Store:
 
 @dataclass(eq=False)
 class Region:
-    """Straight-line work: its loads come first, its stores last."""
+    """Straight-line work: its loads come first, its stores last. `part`: how many products lie before it."""
 
     depth: int
+    part: int = 0
     loads: list[Value] = field(default_factory=list)
     ops: list[Value] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
@@ -141,6 +142,7 @@ class Loop:
     line: int
     depth: int = 1
     swizzle: int = 1
+    part: int = 0
 
 
 @dataclass(eq=False)

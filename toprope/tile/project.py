@@ -9,7 +9,7 @@ from toprope.kernel import DEFAULT_SOC
 from toprope.tile.choice import CPP_FUNCTIONS
 from toprope.tile.kernel import TileKernel
 from toprope.tile.language import Param, TileError
-from toprope.tile.lowering import Lowered
+from toprope.tile.lowering import Lowered, workspace_bytes
 from toprope.tile.program import ByIndex
 
 _GE_TYPES = {
@@ -104,12 +104,8 @@ class _Host:
             else f"(({self.extent(i.extent.text)} + {i.size - 1}) / {i.size})"
             for i in self.indices
         )
-        rooms = [" * ".join([*(f"tiling->{d.name}" for d in p.dims), str(p.dtype.bits // 8)]) for p in self.between]
-        room = (
-            " + static_cast<size_t>(".join(["platform.GetLibApiWorkSpaceSize()", *rooms]) + ")" * len(rooms)
-            if rooms
-            else "0"
-        )
+        rooms = [workspace_bytes(p, "tiling->") for p in self.between]
+        room = " + ".join(["platform.GetLibApiWorkSpaceSize()", *rooms]) if rooms else "0"
         core = "Aic" if self.cube else "Aiv"
         return (
             f"// Host side of {self.type}: how a launch is cut, which shapes come out, what the operator is.\n"

@@ -11,7 +11,11 @@ from toprope.tile.expressions import ArrayName, Expressions, Source, show_axes
 from toprope.tile.language import Builtin, Dim, Param
 from toprope.tile.program import ONE, Index, Loop, Number, Program, Region, Store, Value
 
-__all__ = ["Reader", "Source", "dims_of"]
+__all__ = ["Cut", "Reader", "Source", "dims_of"]
+
+
+class Cut(ast.Pass):
+    """Where a product lies between the vector work before and behind it."""
 
 
 class Reader(Expressions):
@@ -36,9 +40,14 @@ class Reader(Expressions):
     def block(self, statements: Sequence[ast.stmt], depth: int) -> list[Loop | Region]:
         """Statements as regions and loops, in order."""
         nodes: list[Loop | Region] = []
-        self.region, self.known = Region(depth), {}
+        self.begin_region(depth)
         for statement in statements:
-            if isinstance(statement, ast.For):
+            if isinstance(statement, Cut):
+                if self.region:
+                    nodes.append(self.region)
+                self.part += 1
+                self.begin_region(depth)
+            elif isinstance(statement, ast.For):
                 self.loop(statement, nodes)
             elif isinstance(statement, ast.If):
                 self.static_if(statement)
@@ -47,6 +56,10 @@ class Reader(Expressions):
         if self.region:
             nodes.append(self.region)
         return nodes
+
+    def begin_region(self, depth: int) -> None:
+        """What is read from here on is straight-line work of its own."""
+        self.region, self.known = Region(depth, self.part), {}
 
     def static_if(self, node: ast.If) -> None:
         """An if on constants of the signature is decided while reading; anything else is refused."""
@@ -165,7 +178,17 @@ class Reader(Expressions):
         for name in sorted(names):
             start = self.env.get(name)
             if isinstance(start, Value):
-                variable = Value("carried", name, [], start.dtype, start.axes, node.lineno, label=name, persistent=True)
+                variable = Value(
+                    "carried",
+                    name,
+                    [],
+                    start.dtype,
+                    start.axes,
+                    node.lineno,
+                    label=name,
+                    persistent=True,
+                    region=self.region,
+                )
                 self.made(Value("assign", "", [self.use(start)], start.dtype, start.axes, node.lineno, target=variable))
                 carried[name] = self.env[name] = variable
         if before:
@@ -178,13 +201,13 @@ class Reader(Expressions):
         outer = dict(self.env)
         body = self.block(node.body, options.get("depth", 1))
         if not body or isinstance(body[-1], Loop):
-            self.region, self.known = Region(options.get("depth", 1)), {}
+            self.begin_region(options.get("depth", 1))
         self.end_of_body(node, carried)
         if self.region and self.region not in body:
             body.append(self.region)
         self.env = {name: carried.get(name, value) for name, value in outer.items()}
-        nodes.append(Loop(indices, body, node.lineno, options.get("depth", 1), options.get("swizzle", 1)))
-        self.region, self.known = Region(outer_depth), {}
+        nodes.append(Loop(indices, body, node.lineno, options.get("depth", 1), options.get("swizzle", 1), self.part))
+        self.begin_region(outer_depth)
 
     def end_of_body(self, node: ast.For, carried: dict[str, Value]) -> None:
         """Give the loop variables their values for the next step."""

@@ -1,33 +1,71 @@
-"""Hand-over between vector and cube: one part fills a stage in workspace, the other one reads it; between them all cores wait.
+"""Hand-over between vector and cube: a kernel's parts in order, the stages in workspace between them, and where each part's tiles lie.
 
-Vector to cube and cube to vector are written with tile.stage; vector work on a finished sum needs no stage of its own. (Chips with a
-direct way between UB and the cube's memories could keep the stage there.)
+A part is a product or the vector work before, between or behind products. Stages are written with tile.stage; vector work on a finished
+sum needs none of its own. (Chips with a direct way between UB and the cube's memories could keep stages there.)
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.tile.language import Builtin, Dim, Param, TileError, f32
 from toprope.tile.program import Number
-from toprope.tile.reader import Reader, Source
+from toprope.tile.reader import Cut, Reader, Source
 
 
-@dataclass(frozen=True)
+@dataclass
 class Parts:
-    """The two halves of a staged kernel, as sources of their own, and what lies between them."""
+    """A staged kernel taken apart: `order` names the kind of each part, and products come in the order of their "cube"."""
 
-    vector: Callable[[int], Source]  # of the rows that it takes at once
-    product: Source
-    name: str
-    param: Param
-    cube_first: bool
+    source: Source
+    outer: ast.For
     rows: int
+    order: list[str] = field(default_factory=list)
+    products: list[Source] = field(default_factory=list)
+    vector_body: list[ast.stmt] = field(default_factory=list)
+    stages: dict[str, Param] = field(default_factory=dict)
+
+    def vector(self, rows: int) -> Source:
+        """All vector parts as one kernel, cut where a product lies between, its outermost loop in pieces of `rows` rows."""
+        call = self.outer.iter
+        assert isinstance(call, ast.Call)
+        arguments = list(call.args)
+        if isinstance(arguments[0], ast.Tuple):
+            arguments[0] = ast.Tuple([arguments[0].elts[0], ast.Constant(rows)], ast.Load())
+        else:
+            arguments[1] = ast.Constant(rows)
+        keywords = [k for k in call.keywords if k.arg != "swizzle"]  # the order of the product's tiles
+        loop = copy.copy(self.outer)
+        loop.body = self.vector_body
+        loop.iter = ast.fix_missing_locations(ast.copy_location(ast.Call(call.func, arguments, keywords), call))
+        return self.kernel("rows", loop)
+
+    def kernel(self, suffix: str, loop: ast.For) -> Source:
+        """A kernel of its own with another loop."""
+        made = copy.copy(self.source)
+        made.node = copy.copy(self.source.node)
+        made.node.name, made.node.body = f"{self.source.node.name}_{suffix}", [*self.source.node.body[:-1], loop]
+        return made
+
+    def add_product(self, loop: ast.For) -> None:
+        """A product as the next part."""
+        if self.order[-1:] == ["cube"]:
+            self.vector_body.append(ast.copy_location(Cut(), loop))
+        self.order.append("cube")
+        number = str(len(self.products) + 1) if self.products else ""
+        self.products.append(self.kernel(f"product{number}", loop))
+
+    def add_vector(self, statement: ast.stmt) -> None:
+        """A statement of vector work; the first one behind a product begins a part."""
+        if self.order[-1:] != ["vector"]:
+            if self.vector_body:
+                self.vector_body.append(ast.copy_location(Cut(), statement))
+            self.order.append("vector")
+        self.vector_body.append(statement)
 
 
 def is_staged(source: Source) -> bool:
@@ -45,12 +83,12 @@ def _is_stage(node: ast.expr) -> bool:
 class _RowsByIndex(ast.NodeTransformer):
     """h[:, k] -> h[i, k]."""
 
-    def __init__(self, stage: str, rows: ast.Name) -> None:
-        self.stage, self.rows = stage, rows
+    def __init__(self, stages: set[str], rows: ast.Name) -> None:
+        self.stages, self.rows = stages, rows
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == self.stage and isinstance(node.slice, ast.Tuple):
+        if isinstance(node.value, ast.Name) and node.value.id in self.stages and isinstance(node.slice, ast.Tuple):
             first = node.slice.elts[0]
             if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
                 node.slice.elts[0] = ast.copy_location(ast.Name(self.rows.id, ast.Load()), node)
@@ -73,21 +111,22 @@ def split(source: Source, params: dict[str, Param], constants: dict[str, Any]) -
     if has_epilogue(source):
         return _after_sum(reader, outer, targets, pairs)
     stages = [s for s in outer.body if isinstance(s, ast.Assign) and _is_stage(s.value)]
-    if len(targets) != 1 or len(stages) != 1 or not isinstance(stages[0].targets[0], ast.Name):
+    if len(targets) != 1 or not all(isinstance(s.targets[0], ast.Name) for s in stages):
         raise _form(reader, outer)
-    name, param = stages[0].targets[0].id, _param(reader, stages[0], pairs[0][0])
-    rename = _RowsByIndex(name, targets[0])
+    parts = Parts(source, outer, pairs[0][1])
+    parts.stages = {str(getattr(s.targets[0], "id", "")): _param(reader, s, pairs[0][0]) for s in stages}
+    rename = _RowsByIndex(set(parts.stages), targets[0])
     # The tree is this kernel's own, and renaming twice changes nothing: no need for (slow) copies of it.
-    body = [rename.visit(s) for s in outer.body if s is not stages[0]]
-    loops = [s for s in body if _multiplies(s)]
-    at = body.index(loops[0]) if len(loops) == 1 else -1
-    if at not in (0, len(body) - 1) or len(body) < 2 or not isinstance(body[at], ast.For):
+    for statement in [rename.visit(s) for s in outer.body if s not in stages]:
+        if not _multiplies(statement):
+            parts.add_vector(statement)
+        elif isinstance(statement, ast.For):
+            parts.add_product(_product_loop(outer, statement))
+        else:
+            raise _form(reader, statement)
+    if len(parts.order) < 2 or "cube" not in parts.order or "vector" not in parts.order:
         raise _form(reader, outer)
-    product = _product_of(source, outer, body[at])
-    rest = body[1:] if at == 0 else body[:-1]
-    return Parts(
-        lambda rows: _vector_of(source, outer, rest, rows), product, name, param, cube_first=at == 0, rows=pairs[0][1]
-    )
+    return parts
 
 
 def has_epilogue(source: Source) -> bool:
@@ -112,7 +151,7 @@ def _multiplies(node: ast.AST) -> bool:
 
 def _after_sum(reader: Reader, outer: ast.For, targets: list[ast.Name], pairs: list[tuple[Number, int]]) -> Parts:
     """for i, j: the sum, then vector work on it: the sum goes through workspace as it is."""
-    source, extents = reader.source, [extent.text for extent, _ in pairs]
+    extents = [extent.text for extent, _ in pairs]
     if len(targets) != 2 or not all(e.isidentifier() for e in extents):
         raise _form(reader, outer)
     first = outer.body[0]
@@ -128,45 +167,21 @@ def _after_sum(reader: Reader, outer: ast.For, targets: list[ast.Name], pairs: l
     back = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], place(ast.Load())), outer.body[2])
     loop = copy.copy(outer)
     loop.body = [*outer.body[:2], ast.fix_missing_locations(out)]
-    product = copy.copy(source)
-    product.node = _function(source.node, f"{source.node.name}_product", [*source.node.body[:-1], loop])
-    rest = [ast.fix_missing_locations(back), *outer.body[2:]]
-    param = Param((Dim(extents[0]), Dim(extents[1])), f32, written=True)
-    return Parts(
-        lambda rows: _vector_of(source, outer, rest, rows), product, ws, param, cube_first=True, rows=pairs[0][1]
-    )
+    parts = Parts(reader.source, outer, pairs[0][1])
+    parts.stages = {ws: Param((Dim(extents[0]), Dim(extents[1])), f32, written=True)}
+    parts.add_product(loop)
+    for statement in (ast.fix_missing_locations(back), *outer.body[2:]):
+        parts.add_vector(statement)
+    return parts
 
 
-def _vector_of(source: Source, outer: ast.For, body: list[ast.stmt], rows: int) -> Source:
-    """The vector part as a kernel of its own, its outermost loop in pieces of `rows` rows."""
-    assert isinstance(outer.iter, ast.Call)
-    arguments = list(outer.iter.args)
-    if isinstance(arguments[0], ast.Tuple):
-        arguments[0] = ast.Tuple([arguments[0].elts[0], ast.Constant(rows)], ast.Load())
-    else:
-        arguments[1] = ast.Constant(rows)
-    keywords = [k for k in outer.iter.keywords if k.arg != "swizzle"]  # the order of the product's tiles
-    loop = copy.copy(outer)
-    loop.body = body
-    loop.iter = ast.fix_missing_locations(ast.copy_location(ast.Call(outer.iter.func, arguments, keywords), outer.iter))
-    vector = copy.copy(source)
-    vector.node = _function(source.node, f"{source.node.name}_rows", [*source.node.body[:-1], loop])
-    return vector
-
-
-def _product_of(source: Source, outer: ast.For, inner: ast.For) -> Source:
+def _product_loop(outer: ast.For, inner: ast.For) -> ast.For:
     """for i: for j: the product, as the loop over i and j that the cube has."""
     assert isinstance(outer.iter, ast.Call) and isinstance(inner.iter, ast.Call)
     pairs: list[ast.expr] = [ast.Tuple(list(outer.iter.args), ast.Load()), ast.Tuple(list(inner.iter.args), ast.Load())]
     target = ast.Tuple([outer.target, inner.target], ast.Store())
     loop = ast.For(target, ast.Call(outer.iter.func, pairs, inner.iter.keywords), inner.body, [])
-    product = copy.copy(source)
-    product.node = _function(
-        source.node,
-        f"{source.node.name}_product",
-        [*source.node.body[:-1], ast.fix_missing_locations(ast.copy_location(loop, inner))],
-    )
-    return product
+    return ast.fix_missing_locations(ast.copy_location(loop, inner))
 
 
 def _param(reader: Reader, node: ast.Assign, extent: Number) -> Param:
@@ -189,14 +204,8 @@ def _param(reader: Reader, node: ast.Assign, extent: Number) -> Param:
     return Param((Dim(extent.text), Dim(shape[1].text)), kind, written=True)
 
 
-def _function(node: ast.FunctionDef, name: str, body: list[ast.stmt]) -> ast.FunctionDef:
-    made = copy.copy(node)
-    made.name, made.body = name, body
-    return made
-
-
 def _form(reader: Reader, node: ast.AST) -> TileError:
     return reader.error(
-        node, "a kernel with stage has another form than vector work and a product, one after the other",
-        "write: for i in tiles(M, BM): ...; h = tile.stage((i, K), type); for k in ...: h[:, k] = ...; for j in tiles(N, BN): the product (or the product first and vector work on h[:, c] behind it)",
+        node, "a kernel with stage has another form than vector work and products, one after the other",
+        "write: for i in tiles(M, BM): h = tile.stage((i, K), type); then vector loops that fill h[:, k] or read it, and products for j in tiles(N, BN): acc; for k: acc += h[:, k] @ w[k, j]; out[i, j] = acc",
     )  # fmt: skip
