@@ -37,3 +37,13 @@ def test_it_is_layer_norm_without_the_mean() -> None:
     layer_y, _, _ = ops.operator("layer_norm")(x, w, np.zeros_like(w), epsilon=1e-5)
     assert np.allclose(rms_y, layer_y, atol=1e-5)
     assert rms_y.time_us < layer_y.time_us
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(97, 1361), (3, 70003)])
+def test_a_row_gives_the_same_bits_in_every_batch_when_asked(rows: int, columns: int) -> None:
+    norm = ops.operator("rms_norm")
+    random = np.random.default_rng(columns)
+    x, gamma = (random.normal(1, 3, s).astype(np.float32) for s in ((rows, columns), columns))
+    whole, _ = norm(x, gamma, batch_invariant=True)
+    assert np.array_equal(norm(x[-1:], gamma, batch_invariant=True)[0], whole[-1:])
+    assert not np.array_equal(norm(x[-1:], gamma)[0], whole[-1:])  # unasked, the batch decides

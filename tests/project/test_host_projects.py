@@ -90,6 +90,26 @@ def test_the_chip_is_the_one_asked_for(sums: Any) -> None:
     assert sums.tiling(**given, factor=1.0, soc="ascend910b4").fields["pad"] == 196608 // 40
 
 
+def test_another_tiling_is_tried_out_without_an_edit(add: Any) -> None:
+    x = np.arange(1024, dtype=np.float16)
+    chosen = add.tiling(shapes=[x.shape, x.shape], dtypes="half", scale=2.0)
+    other = add.changed(chosen, block_dim=4, tileNum=4, spare=[1, 2, 3], scale=0.5)
+    assert (other.block_dim, other.key) == (4, chosen.key)
+    assert other.fields == {"totalLength": 1024, "tileNum": 4, "spare": [1, 2, 3], "scale": 0.5}
+    run = add.run(x, x, scale=2.0, tiling=other)
+    np.testing.assert_array_equal(run.outputs["z"], x)
+    assert run.tiling is other and run.run.blocks == 4
+    with pytest.raises(BadArgument, match="no field tiles\\b"):
+        add.changed(chosen, tiles=3)
+
+
+def test_a_time_only_run_neither_copies_nor_fills(add: Any) -> None:
+    x = np.ones(64, np.float32)
+    run = add.run(x, x, options={"time_only": True}).run
+    assert run.arguments["x"] is x or np.shares_memory(run.arguments["x"], x)
+    assert not np.shares_memory(add.run(x, x).run.arguments["x"], x)
+
+
 def test_inference_alone(add: Any) -> None:
     (info,) = add.infer_shape(shapes=[(4, 16), (4, 16)], dtypes="float32")
     assert (info.name, info.shape, str(info.dtype)) == ("z", (4, 16), "DT_FLOAT")
@@ -124,6 +144,8 @@ def test_a_folder_of_several_operators(sums: Any, tmp_path: Path) -> None:
         toprope.load_project(root)
     with pytest.raises(BadInput, match="no operator Third"):
         toprope.load_project(root, "Third")
+    named = a_choosing_project.build(tmp_path / "sum_list")
+    assert toprope.load_project(named).name == "SumList"  # the one that the folder is named after
     other = toprope.load_project(root, "Other")
     assert repr(other) == "Other(x) -> y"
     assert [i.shape for i in other.infer_shape(shapes=[(3, 5)], dtypes="float32")] == [(3, 5)]
