@@ -65,9 +65,57 @@ VARIANTS = {
     "roomy": "1, 0, false, false, 40960",
     "full": "1, 128, false, false, 0, 149504",
 }
-SOURCE = ADD + "\n".join(
-    f'extern "C" __global__ __aicore__ void {n}(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {{ Loop<{v}>(x, y, z, total, bypass); }}'
-    for n, v in VARIANTS.items()
+# Rows multiplied by their sums, which pass through the scalar unit or stay in UB.
+ROWS = """
+template <bool scalar> __aicore__ inline void Scale(GM_ADDR x, GM_ADDR y, int32_t rows) {
+    constexpr int32_t kRow = 2048;
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> inX;
+    TQue<TPosition::VECOUT, 1> outY;
+    TBuf<TPosition::VECCALC> sums;
+    pipe.InitBuffer(inX, 2, kRow * 4);
+    pipe.InitBuffer(outY, 2, kRow * 4);
+    pipe.InitBuffer(sums, 1024);
+    LocalTensor<float> parts = sums.Get<float>(), sum = parts[64], wide = parts[128];
+    GlobalTensor<float> xg, yg;
+    xg.SetGlobalBuffer((__gm__ float*)x + GetBlockIdx() * rows * kRow, rows * kRow);
+    yg.SetGlobalBuffer((__gm__ float*)y + GetBlockIdx() * rows * kRow, rows * kRow);
+    for (int32_t i = 0; i < rows; i++) {
+        auto a = inX.AllocTensor<float>();
+        DataCopy(a, xg[i * kRow], kRow);
+        inX.EnQue(a);
+        a = inX.DeQue<float>();
+        auto c = outY.AllocTensor<float>();
+        WholeReduceSum(parts, a, 64, kRow / 64, 1, 1, 8);
+        WholeReduceSum(sum, parts, kRow / 64, 1, 1, 1, 8);
+        if (scalar) {
+            SetFlag<HardEvent::V_S>(EVENT_ID0);
+            WaitFlag<HardEvent::V_S>(EVENT_ID0);
+            const float value = sum.GetValue(0);
+            SetFlag<HardEvent::S_V>(EVENT_ID0);
+            WaitFlag<HardEvent::S_V>(EVENT_ID0);
+            Muls(c, a, value, kRow);
+        } else {
+            Brcb(wide, sum, 1, BrcbRepeatParams(1, 8));
+            Mul(c, a, wide, 64, kRow / 64, BinaryRepeatParams(1, 1, 0, 8, 8, 0));
+        }
+        outY.EnQue(c);
+        inX.FreeTensor(a);
+        c = outY.DeQue<float>();
+        DataCopy(yg[i * kRow], c, kRow);
+        outY.FreeTensor(c);
+    }
+}
+extern "C" __global__ __aicore__ void through_scalar(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<true>(x, y, rows); }
+extern "C" __global__ __aicore__ void in_ub(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<false>(x, y, rows); }
+"""
+SOURCE = (
+    ADD
+    + ROWS
+    + "\n".join(
+        f'extern "C" __global__ __aicore__ void {n}(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {{ Loop<{v}>(x, y, z, total, bypass); }}'
+        for n, v in VARIANTS.items()
+    )
 )
 
 
@@ -98,6 +146,18 @@ def test_the_gain_is_the_promised_one(bad: dict[str, Any], code: str, good: dict
     expected = promised(run(**bad), code)
     after = run(**good).timeline.cycles
     assert after == pytest.approx(expected, rel=0.1)
+
+
+def test_values_that_pass_through_the_scalar_unit_cost_its_waiting_too() -> None:
+    x = np.zeros((48 * 40, 2048), np.float32)
+    through, in_ub = (
+        kernels(SOURCE, "diagnosis")[name][48](x, np.zeros_like(x), 40, time_only=True)
+        for name in ("through_scalar", "in_ub")
+    )
+    assert in_ub.timeline.cycles == pytest.approx(promised(through, "advice-scalar-access"), rel=0.1)
+    (advice,) = (f for f in diagnose(through) if f.code == "advice-scalar-access")
+    assert "waits 1,920 times for the vector unit" in advice.message
+    assert "advice-scalar-access" not in {f.code for f in diagnose(in_ub)}
 
 
 def test_barriers_are_told_once_with_what_needs_them_and_what_they_cost() -> None:

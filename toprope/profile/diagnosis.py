@@ -212,16 +212,24 @@ def _uneven(run: Run) -> Iterator[Idea]:
 
 
 def _scalars(run: Run) -> Iterator[Idea]:
-    """Single elements read and written by the scalar unit."""
+    """Single elements read and written by the scalar unit, and the flags around them, for which it stops sending instructions."""
     trace = run.trace
-    drop = whatif.elements(trace)
-    if drop.sum() > 64:
-        yield Idea(
-            "advice-scalar-access",
-            f"{int(drop.sum()):,} elements go through GetValue/SetValue one by one; use a vector instruction",
-            _dearest(trace, drop.astype(float)),
-            lambda: predict(whatif.without(trace, drop), run.soc).cycles,
+    elements, trips = whatif.elements(trace), whatif.scalar_trips(trace)
+    waits = int((trips & whatif.kinds(trace, "wait_flag") & (trace.instrs["pipe"] == PIPES.index("S"))).sum())
+    if elements.sum() <= 64:
+        return
+    text = f"{int(elements.sum()):,} elements go through GetValue/SetValue one by one; use a vector instruction"
+    if waits > len(trace.cores):
+        text = (
+            f"{int(elements.sum()):,} elements go through GetValue/SetValue, and the scalar unit waits {waits:,} times for the vector "
+            "unit and sends no copy meanwhile; keep the values in UB (WholeReduceSum, Brcb, vector instructions)"
         )
+    yield Idea(
+        "advice-scalar-access",
+        text,
+        _dearest(trace, elements.astype(float)),
+        lambda: predict(whatif.without(trace, elements | trips), run.soc).cycles,
+    )
 
 
 def _tiles(run: Run) -> Iterator[Idea]:

@@ -27,6 +27,14 @@ def elements(trace: Trace) -> Array:
     return np.take(wanted, trace.instrs["op"])
 
 
+def scalar_trips(trace: Trace) -> Array:
+    """Which instructions are flags between the vector and the scalar unit: around a value that goes from one to the other."""
+    vector, scalar = PIPES.index("V"), PIPES.index("S")
+    # An event's number: the pipe that sets it, the pipe that waits, an id (ascendc/core/flags.h).
+    between = np.isin(trace.instrs["work"] >> 8, (vector << 8 | scalar, scalar << 8 | vector))
+    return np.asarray(kinds(trace, "set_flag", "wait_flag") & between)
+
+
 def without(trace: Trace, drop: Array) -> Trace:
     """The trace without the instructions where `drop` holds; their ranges go with them."""
     keep = ~drop
@@ -61,7 +69,6 @@ def with_unit_flag(trace: Trace) -> Trace:
         of_cost: Array = np.array([op.cost == cost for op in trace.ops] or [False])
         changed = with_arg(changed, np.flatnonzero(np.take(of_cost, trace.instrs["op"])), 1 << bit)
     cube, store = PIPES.index("M"), PIPES.index("FIX")
-    # An event's number: the pipe that sets it, the pipe that waits, an id (ascendc/core/flags.h).
     between = np.isin(trace.instrs["work"] >> 8, (cube << 8 | store, store << 8 | cube))
     return without(changed, kinds(trace, "set_flag", "wait_flag") & between)
 

@@ -70,7 +70,8 @@ def of(run: Run, verdicts: Mapping[str, Any], advice: Sequence[Finding] = ()) ->
     busy = {pipe: timeline.busy(pipe) for pipe in PIPES[:-1]}
     busy = {pipe: share for pipe, share in busy.items() if share > 0}
     waits = {pipe: idle(run, pipe) for pipe in busy if pipe != "S"}
-    bottleneck = _bottleneck(busy, waits)
+    start_up = min(1.0, timeline.launch_cycles / timeline.cycles) if timeline.cycles else 0.0
+    bottleneck = _bottleneck(busy, waits, start_up)
     return Summary(run, verdicts, timeline.microseconds, busy, bottleneck, line_costs(run), waits, list(advice))
 
 
@@ -122,10 +123,12 @@ def occupancy(trace: Trace, start: Array, end: Array) -> Array:
     return charge
 
 
-def _bottleneck(busy: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]) -> str:
+def _bottleneck(busy: Mapping[str, float], waits: Mapping[str, Mapping[str, float]], start_up: float) -> str:
+    """The pipe that decides; `start_up` is the share of the time before the first instruction, which counts as scalar work."""
     if not busy:
         return "nothing was executed"
-    pipe, share = max(busy.items(), key=lambda item: item[1])
+    working = {pipe: share - (start_up if pipe == "S" else 0.0) for pipe, share in busy.items()}
+    pipe, share = max(working.items(), key=lambda item: item[1])
     what = {
         "S": "scalar work and queue handling",
         "V": "vector arithmetic",
@@ -137,6 +140,8 @@ def _bottleneck(busy: Mapping[str, float], waits: Mapping[str, Mapping[str, floa
     }[pipe]
     if share >= 0.8:
         return f"bound by {what}: {pipe} is busy {share:.0%} of the time"
+    if start_up > max(share, 0.25):
+        return f"start-up takes {start_up:.0%} of the time, more than any pipe works; {pipe} ({what}) works {share:.0%}"
     most = next(iter(waits.get(pipe, {}).items()), None)
     why = f" and waits for {_WAITED_FOR.get(most[0], most[0])} {most[1]:.0%}" if most else ""
     return f"no pipe is full: {pipe} ({what}) is the busiest, works {share:.0%} of the time{why}"
