@@ -13,6 +13,7 @@ import pytest
 import toprope
 from toprope.kernel import Run
 from toprope.report import html, msprof, perfetto, summary
+from toprope.report.msprof_columns import COLUMNS
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ADD, MATMUL = EXAMPLES / "01_add" / "add_custom.cpp", EXAMPLES / "07_matmul" / "matmul_custom.cpp"
@@ -51,6 +52,18 @@ def test_msprof_files_hold_the_runs_figures(run: Run, tmp_path: Path) -> None:
     assert sum(float(r["UB_to_GM_datas(KB)"]) for r in memory) == pytest.approx(2 * (1 << 16) / 1024)
     code = rows(tmp_path / "simulator" / "code_exe.csv")
     assert any(r["code"].endswith("add_custom.cpp:45") for r in code)
+
+
+def test_every_file_has_the_vendors_columns_in_its_order(run: Run, tmp_path: Path) -> None:
+    msprof.write(run, tmp_path)
+    for name, columns in COLUMNS.items():
+        with (tmp_path / f"{name}.csv").open() as file:
+            assert next(csv.reader(file)) == list(columns), name
+    assert len({len(columns) == len(set(columns)) for columns in COLUMNS.values()}) == 1
+    for pipes, memory in zip(rows(tmp_path / "PipeUtilization.csv"), rows(tmp_path / "Memory.csv"), strict=True):
+        moved = float(pipes["aiv_mte2_active_bw(GB/s)"]) * float(pipes["aiv_mte2_time(us)"]) * 1e3 / 1024
+        assert moved == pytest.approx(float(memory["GM_to_UB_datas(KB)"]), rel=1e-4)
+        assert pipes["aic_cube_time(us)"] == pipes["aiv_icache_miss_rate"] == "NA"
 
 
 def test_line_costs_do_not_exceed_the_time(run: Run) -> None:

@@ -1,12 +1,13 @@
 """The run as the files of the vendor's `msprof op`, for scripts and MindStudio Insight: same file names, same columns.
 
-A figure the model does not have (instruction-cache misses, dual issue) is written as NA, as the vendor's own tool does.
+A figure the model does not have (instruction-cache misses, dual issue) is written as NA, as the vendor's own tool does. Columns and their
+order: msprof_columns.py.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,18 +16,20 @@ import numpy as np
 from toprope.kernel import Run
 from toprope.profile.whatif import kinds
 from toprope.report import insight, perfetto
+from toprope.report.msprof_columns import COLUMNS
 from toprope.report.perfetto import LANES, core_name
 from toprope.report.summary import line_costs, occupancy
 from toprope.timing import STALLS
 from toprope.trace import PIPES, SPACES, Array
 
 NA = "NA"
-_PATHS = {  # column stem -> (from, to) memories of a copy
-    "GM_to_L1": ("gm", "l1"),
-    "L0C_to_L1": ("l0c", "l1"),
-    "L0C_to_GM": ("l0c", "gm"),
-    "GM_to_UB": ("gm", "ub"),
-    "UB_to_GM": ("ub", "gm"),
+_PATHS = {  # column -> (from, to) memories of a copy
+    "GM_to_L1_datas(KB)(estimate)": ("gm", "l1"),
+    "L1_to_GM_datas(KB)(estimate)": ("l1", "gm"),
+    "L0C_to_L1_datas(KB)": ("l0c", "l1"),
+    "L0C_to_GM_datas(KB)": ("l0c", "gm"),
+    "GM_to_UB_datas(KB)": ("gm", "ub"),
+    "UB_to_GM_datas(KB)": ("ub", "gm"),
 }
 
 
@@ -70,6 +73,11 @@ class _Core:
         """GB/s over the core's time."""
         return sum(self.moved.get(p, 0.0) for p in paths) / (self.us * 1e3) if self.us else 0.0
 
+    def active_rate(self, pipe: str, path: tuple[str, str]) -> float:
+        """GB/s over the time in which the pipe is busy."""
+        busy_us = self.pipe_us[pipe]
+        return self.moved.get(path, 0.0) / (busy_us * 1e3) if busy_us else 0.0
+
     def touch_rate(self, pipe: str, space: str, mode: int) -> float:
         """GB/s that a pipe read from (mode 1) or wrote to (mode 2) a memory, over the core's time."""
         return self.touched.get((pipe, space, mode), 0.0) / (self.us * 1e3) if self.us else 0.0
@@ -81,13 +89,7 @@ def write(run: Run, folder: Path) -> list[Path]:
     cores = _cores(run)
     files = [
         _table(folder / "OpBasicInfo.csv", [_basic(run)]),
-        _table(folder / "PipeUtilization.csv", [_pipes(c) for c in cores]),
-        _table(folder / "ArithmeticUtilization.csv", [_arithmetic(c) for c in cores]),
-        _table(folder / "Memory.csv", [_memory(c) for c in cores]),
-        _table(folder / "MemoryL0.csv", [_memory_l0(c) for c in cores]),
-        _table(folder / "MemoryUB.csv", [_memory_ub(c) for c in cores]),
-        _table(folder / "L2Cache.csv", [_l2(c) for c in cores]),
-        _table(folder / "ResourceConflictRatio.csv", [_conflicts(c) for c in cores]),
+        *(_table(folder / f"{name}.csv", [row(c) for c in cores], COLUMNS[name]) for name, row in _ROWS.items()),
     ]
     simulator = folder / "simulator"
     for core in cores:
@@ -101,9 +103,10 @@ def write(run: Run, folder: Path) -> list[Path]:
     return [*files, simulator / "trace.json", folder / "visualize_data.bin"]
 
 
-def _table(path: Path, rows: Sequence[dict[str, object]]) -> Path:
+def _table(path: Path, rows: Sequence[dict[str, object]], columns: Sequence[str] = ()) -> Path:
+    """`columns`: what the file has, NA where a row does not say; without them, what the first row has."""
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer = csv.DictWriter(file, columns or (list(rows[0]) if rows else []), restval=NA)
         writer.writeheader()
         writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
     return path
@@ -199,7 +202,9 @@ def _pipes(core: _Core) -> dict[str, object]:
         for word, pipe in pipes.items():
             out[f"{kind}_{word}_time(us)"] = _of(core, kind, core.pipe_us[pipe])
             out[f"{kind}_{word}_ratio"] = _of(core, kind, core.ratio(pipe))
-        out[f"{kind}_icache_miss_rate"] = NA
+    out["aic_fixpipe_active_bw(GB/s)"] = _of(core, "aic", core.active_rate("FIX", ("l0c", "gm")))
+    out["aiv_mte2_active_bw(GB/s)"] = _of(core, "aiv", core.active_rate("MTE2", ("gm", "ub")))
+    out["aiv_mte3_active_bw(GB/s)"] = _of(core, "aiv", core.active_rate("MTE3", ("ub", "gm")))
     return out
 
 
@@ -230,9 +235,14 @@ def _memory(core: _Core) -> dict[str, object]:
             out[f"{kind}_{pipe.lower()}_ratio"] = _of(core, kind, core.ratio(pipe))
     reads = sum(v for (a, _), v in core.moved.items() if a == "gm")
     writes = sum(v for (_, b), v in core.moved.items() if b == "gm")
+    per_us = core.us * 1e3 or 1.0
+    out[f"{core.kind}_main_mem_read_bw(GB/s)"], out[f"{core.kind}_main_mem_write_bw(GB/s)"] = (
+        reads / per_us,
+        writes / per_us,
+    )
     out["read_main_memory_datas(KB)"], out["write_main_memory_datas(KB)"] = reads / 1024, writes / 1024
-    for stem, path in _PATHS.items():
-        out[f"{stem}_datas(KB)"] = core.moved.get(path, 0.0) / 1024
+    for column, path in _PATHS.items():
+        out[column] = core.moved.get(path, 0.0) / 1024
     return out
 
 
@@ -259,7 +269,7 @@ def _memory_ub(core: _Core) -> dict[str, object]:
 def _l2(core: _Core) -> dict[str, object]:
     out = _ids(core) | _times(core)
     # The model follows L2 for the whole chip, not per core: every core shows the launch's rate.
-    out["read_hit_rate(%)"] = 100 * core.run.timeline.traffic.read_hit_share
+    out[f"{core.kind}_read_hit_rate(%)"] = 100 * core.run.timeline.traffic.read_hit_share
     return out
 
 
@@ -300,13 +310,25 @@ def _instructions(core: _Core) -> list[dict[str, object]]:
 
 
 def _code(run: Run) -> list[dict[str, object]]:
-    cores = len(run.trace.cores)
-    return [
-        {
+    rows = []
+    for r in line_costs(run):
+        us = r.microseconds * int(run.timeline.cores_of(r.pipe).sum())
+        row = {
             "code": f"{r.file}:{r.line}",
             "call_count": r.count,
-            "cycles": round(r.microseconds * cores * run.soc.ghz * 1e3),
-            "running_time(us)": r.microseconds * cores,
+            "cycles": round(us * run.soc.ghz * 1e3),
+            "running_time(us)": us,
         }
-        for r in line_costs(run)
-    ]
+        rows.append(row)
+    return rows
+
+
+_ROWS: dict[str, Callable[[_Core], dict[str, object]]] = {
+    "PipeUtilization": _pipes,
+    "ArithmeticUtilization": _arithmetic,
+    "Memory": _memory,
+    "MemoryL0": _memory_l0,
+    "MemoryUB": _memory_ub,
+    "L2Cache": _l2,
+    "ResourceConflictRatio": _conflicts,
+}
