@@ -127,21 +127,12 @@ void before_instruction(const Op& op, Site site);
 TOPROPE_COLD void keep_numbers(std::initializer_list<int64_t> numbers);
 inline constexpr int64_t kKeptLoops = 0, kKeptImage = 1;
 
-inline Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
-    if (TOPROPE_UNLIKELY(op.id == 0xffff)) op.id = register_op(op);
-    if (TOPROPE_UNLIKELY(watched)) before_instruction(op, site);
-    Instr* instr = self->instrs.grow();
-    *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
-    self->last_site = site;
-    return *instr;
-}
+// Appends an instruction to the running core's column; and, below, the bytes that it touches.
+Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg);
 inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 0) { return record(op, op.pipe, site, work, arg); }
 
-inline void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1, int64_t stride = 0,
-                  bool more = false, bool masked = false) {
-    self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
-    ++instr.accesses;
-}
+void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1, int64_t stride = 0,
+           bool more = false, bool masked = false);
 
 // Combines `bytes` with GM as the running core's atomic mode says (SetAtomicAdd, ...); the element type rounds.
 void accumulate(uint8_t* gm, const uint8_t* from, uint64_t bytes);

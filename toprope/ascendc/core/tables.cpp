@@ -25,6 +25,21 @@ uint16_t register_op(const Op& op) {
     return static_cast<uint16_t>(ops.size - 1);
 }
 
+Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
+    if (TOPROPE_UNLIKELY(op.id == kNoOp)) op.id = register_op(op);
+    if (TOPROPE_UNLIKELY(watched)) before_instruction(op, site);
+    Instr* instr = self->instrs.grow();
+    *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
+    self->last_site = site;
+    return *instr;
+}
+
+void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows, int64_t stride, bool more,
+           bool masked) {
+    self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
+    ++instr.accesses;
+}
+
 void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
 uint32_t core_count() { return cores_used; }
 Core* core_at(uint32_t index) { return &cores[index]; }
