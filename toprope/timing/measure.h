@@ -16,12 +16,12 @@ struct UbBanks {
 struct Operand {
     int64_t start, block_stride, repeat_stride;
     uint64_t blocks;
-    bool write;
+    bool read, write;
 };
 
 inline Operand operand_of(const Access* access, uint64_t repeats) {
     const auto blocks = [](uint64_t bytes) { return bytes < 32 ? uint64_t{1} : bytes / 32; };
-    Operand o{static_cast<int64_t>(access->address() / 32), 1, 0, 1, (access->mode() & kWrite) != 0};
+    Operand o{static_cast<int64_t>(access->address() / 32), 1, 0, 1, (access->mode() & kRead) != 0, (access->mode() & kWrite) != 0};
     if (access->more()) {
         o.block_stride = access->stride() / 32;
         o.repeat_stride = access[1].stride() / 32;
@@ -61,8 +61,9 @@ inline float bank_cycles(const Access* accesses, unsigned count, uint64_t repeat
             for (uint64_t b = 0; b < operands[k].blocks; ++b) {
                 const auto block = static_cast<uint64_t>(operands[k].start + static_cast<int64_t>(r) * operands[k].repeat_stride +
                                                          static_cast<int64_t>(b) * operands[k].block_stride);
-                const unsigned cycles = ++hits[operands[k].write][block % banks.groups];
-                worst = std::max(worst, operands[k].write ? cycles : (cycles + banks.reads_per_group - 1) / banks.reads_per_group);
+                const uint64_t group = block % banks.groups;
+                if (operands[k].read) worst = std::max(worst, (++hits[0][group] + banks.reads_per_group - 1) / banks.reads_per_group);
+                if (operands[k].write) worst = std::max<unsigned>(worst, ++hits[1][group]);
             }
         total += worst;
     }
