@@ -125,22 +125,14 @@ void mmad_run(Acc* c, const uint8_t* a, const uint8_t* b, const Acc* bias, const
 // Products of fewer than ten blocks of C may read their sum before the product before has written it. Page: Mmad, 同步优化说明.
 inline constexpr uint32_t kSelfOrderedBlocks = 10;
 inline bool small_product(const AscendC::MmadParams& p) { return p.m / 16 * (p.n / 16) < kSelfOrderedBlocks; }
-// The register holds where the last small product put its sum (+ 1, 24 bits) and its place in the instruction column.
+// The register holds where the last small product put its sum (+ 1); a barrier of the cube's pipe clears it.
 inline void require_pipe_barrier(const AscendC::MmadParams& p, uint32_t sum_address, bool accumulates, Site site) {
     uint64_t& last = self->registers[kRegSmallProduct];
-    if (accumulates && small_product(p) && (last & 0xffffff) == sum_address + 1u) {
-        bool ordered = false;
-        for (uint64_t i = (last >> 24) + 1; i < self->instrs.size && !ordered; ++i) {
-            const Instr& between = self->instrs.data[i];
-            ordered = between.op == kPipeBarrier.id &&
-                      (between.pipe == static_cast<uint8_t>(Pipe::m) || between.pipe == static_cast<uint8_t>(Pipe::all));
-        }
-        if (!ordered)
-            warn("mmad-needs-barrier", site, &kOpMmad,
-                 "Mmad adds %ux%u to the sum of the Mmad before without PipeBarrier<PIPE_M> between them: (m/16)*(n/16) = %u is below %u",
-                 p.m, p.n, p.m / 16 * (p.n / 16), kSelfOrderedBlocks);
-    }
-    last = small_product(p) ? (sum_address + 1u) | self->instrs.size << 24 : 0;
+    if (accumulates && small_product(p) && last == sum_address + 1u)
+        warn("mmad-needs-barrier", site, &kOpMmad,
+             "Mmad adds %ux%u to the sum of the Mmad before without PipeBarrier<PIPE_M> between them: (m/16)*(n/16) = %u is below %u", p.m,
+             p.n, p.m / 16 * (p.n / 16), kSelfOrderedBlocks);
+    last = small_product(p) ? sum_address + 1u : 0;
 }
 
 template <typename T, typename U, typename S>

@@ -37,6 +37,7 @@ void wait_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids) {
 
 void pipe_barrier(Pipe pipe, Site site) {
     if (pipe != Pipe::all && !core_has(pipe)) return;
+    if (pipe == Pipe::m || pipe == Pipe::all) self->registers[kRegSmallProduct] = 0;
     record(kPipeBarrier, pipe, site, 0, 0);
 }
 
