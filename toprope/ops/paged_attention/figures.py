@@ -64,7 +64,7 @@ def inputs_small_pages_in_order() -> tuple[Any, ...]:
 
 
 def tables() -> list[Table]:
-    chip, host = soc.load("ascend910b1"), ops.host("paged_attention")
+    chip, operator = soc.load("ascend910b1"), ops.operator("paged_attention")
     rate = chip.number("hbm.read_tbps") * 1e6
     cases = {
         "batch": inputs_batch,
@@ -79,8 +79,8 @@ def tables() -> list[Table]:
     for name, make in cases.items():
         inputs = make()
         read = 2 * int(inputs[4].sum()) * inputs[1].shape[2] * DIM * 2
-        run = host.plan("optimised", chip, *inputs).launch("paged_attention", soc=chip, time_only=True)
-        us, bound, line = float(run.timeline.microseconds), read / rate, run.timeline
+        run = operator.run(*inputs, soc=chip, options={"time_only": True})
+        us, bound, line = run.time_us, read / rate, run.timeline
         busy = f"{line.busy('MTE2', 'aic'):.0%} / {line.busy('S', 'aic'):.0%} / {line.busy('V'):.0%}"
         rows.append((name, f"{read / 1e6:,.0f}", round(bound, 1), round(us, 1), f"{us / bound:.2f}x", busy))
     worst, small = (max(float(str(r[4])[:-1]) for r in some) for some in (rows[:5], rows[5:]))

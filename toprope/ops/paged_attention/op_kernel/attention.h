@@ -9,8 +9,8 @@ using namespace AscendC;
 using Tiling = PagedAttentionTilingData;
 using Floats = LocalTensor<float>;
 
-constexpr uint32_t TASK = 1024, LANES = 64, BLOCK = 8, FRACTAL = 16;  // tokens of a task; floats of a repeat and a block; rows of a fractal
-constexpr uint32_t STATE = 2 * BLOCK;                                 // floats of a row's maximum and sum, eight times each
+constexpr uint32_t LANES = 64, BLOCK = 8, FRACTAL = 16;  // floats of a repeat and of a block; rows of a fractal
+constexpr uint32_t STATE = 2 * BLOCK;                    // floats of a row's maximum and sum, eight times each
 constexpr float NONE = -__builtin_inff();
 constexpr uint16_t SCORES_READY = 0, WEIGHTS_READY = 1;  // flags between the cube core and its two vector cores
 
@@ -21,12 +21,10 @@ struct Task {
     uint32_t sequence, head, first, tokens;
 };
 
-// The schedule, as int32: where the tasks of each AI core begin (one more than there are cores), where those of each sequence and head
-// of the cache begin (one more than there are), and four numbers a task.
 template <typename T>
 struct Problem {
     __aicore__ inline void Open(GM_ADDR q, GM_ADDR keys, GM_ADDR values, GM_ADDR table, GM_ADDR lengths, GM_ADDR out, GM_ADDR workspace,
-                                GM_ADDR schedule, const Tiling& tiling) {
+                                const Tiling& tiling) {
         t = tiling;
         const uint64_t cache = static_cast<uint64_t>(t.pages) * t.pageTokens * t.kvHeads * t.headDim;
         const uint64_t rows = static_cast<uint64_t>(t.batch) * t.heads, cores = GetBlockNum();
@@ -37,20 +35,12 @@ struct Problem {
         pairGm.SetGlobalBuffer((__gm__ uint64_t*)table, static_cast<uint64_t>(t.batch) * t.tableWidth / 2);
         lengthGm.SetGlobalBuffer((__gm__ int32_t*)lengths, t.batch);
         outGm.SetGlobalBuffer((__gm__ T*)out, rows * t.headDim);
-        scheduleGm.SetGlobalBuffer((__gm__ int32_t*)schedule, cores + 1 + t.batch * t.kvHeads + 1 + 4 * t.tasks);
         __gm__ float* at = (__gm__ float*)workspace;
-        const uint64_t scores = 2 * cores * t.group * TASK, sums = static_cast<uint64_t>(t.tasks) * t.group * t.headDim;
+        const uint64_t tasks = t.firstTask[cores], scores = 2 * cores * t.group * TASK, sums = tasks * t.group * t.headDim;
         scoreGm.SetGlobalBuffer(at, scores);
         weightGm.SetGlobalBuffer((__gm__ T*)(at + scores), scores);
         sumGm.SetGlobalBuffer(at + 2 * scores, sums);
-        stateGm.SetGlobalBuffer(at + 2 * scores + sums, static_cast<uint64_t>(t.tasks) * t.group * STATE);
-    }
-    __aicore__ inline uint32_t FirstTask(uint32_t core) { return scheduleGm.GetValue(core); }
-    __aicore__ inline uint32_t FirstOfHead(uint32_t head) { return scheduleGm.GetValue(GetBlockNum() + 1 + head); }
-    __aicore__ inline Task At(uint32_t task) {
-        const uint64_t at = GetBlockNum() + 1 + t.batch * t.kvHeads + 1 + 4ull * task;
-        return {static_cast<uint32_t>(scheduleGm.GetValue(at)), static_cast<uint32_t>(scheduleGm.GetValue(at + 1)),
-                static_cast<uint32_t>(scheduleGm.GetValue(at + 2)), static_cast<uint32_t>(scheduleGm.GetValue(at + 3))};
+        stateGm.SetGlobalBuffer(at + 2 * scores + sums, tasks * t.group * STATE);
     }
     __aicore__ inline uint32_t Page(uint32_t sequence, uint32_t number) {
         return tableGm.GetValue(static_cast<uint64_t>(sequence) * t.tableWidth + number);
@@ -77,8 +67,45 @@ struct Problem {
     }
 
     GlobalTensor<T> queryGm, keyGm, valueGm, outGm, weightGm;
-    GlobalTensor<int32_t> tableGm, lengthGm, scheduleGm;
+    GlobalTensor<int32_t> tableGm, lengthGm;
     GlobalTensor<uint64_t> pairGm;  // the table, two entries at a time
     GlobalTensor<float> scoreGm, sumGm, stateGm;
     Tiling t;
+};
+
+// The tasks of one AI core, in order.
+template <typename T>
+class Tasks {
+public:
+    __aicore__ inline Tasks(Problem<T>& problem, uint32_t core)
+        : number(problem.t.firstTask[core]), end(problem.t.firstTask[core + 1]), p(problem), token(p.t.firstToken[core]) {
+        head = p.t.firstHead[core];
+        lastHead = p.t.firstHead[core + 1];
+        lastToken = p.t.firstToken[core + 1];
+    }
+    // The task `number`, which becomes the next one's; without tokens when there are no more.
+    __aicore__ inline Task Next() {
+        if (number == end) return {};
+        while (token >= Limit()) {
+            head++;
+            token = 0;
+        }
+        const Task task{head / p.t.kvHeads, head % p.t.kvHeads, token, Least(TASK, Limit() - token)};
+        token += task.tokens;
+        number++;
+        return task;
+    }
+    uint32_t number;
+    const uint32_t end;
+
+private:
+    // Where the head ends, or the core's part of it.
+    __aicore__ inline uint32_t Limit() {
+        if (head == lastHead) return lastToken;
+        if (sequence != head / p.t.kvHeads) length = p.lengthGm.GetValue(sequence = head / p.t.kvHeads);
+        return length;
+    }
+
+    Problem<T>& p;
+    uint32_t head = 0, token = 0, lastHead = 0, lastToken = 0, sequence = ~0u, length = 0;
 };

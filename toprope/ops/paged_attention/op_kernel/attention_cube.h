@@ -21,19 +21,16 @@ public:
         pipe.InitBuffer(l0b, 2 * STEP * MOST_DIM * sizeof(T));
         pipe.InitBuffer(l0c, (FRACTAL * TASK + FRACTAL * MOST_DIM) * sizeof(float));
         Free(true);
-        const uint32_t begin = p->FirstTask(GetBlockIdx()), end = p->FirstTask(GetBlockIdx() + 1);
-        Task now = {}, next = {};
-        if (begin < end) {
-            now = p->At(begin);
-            Scores(begin, now, next);
-            LoadValues(begin, now, 0, TASK);
+        Tasks<T> tasks(problem, GetBlockIdx());
+        uint32_t i = tasks.number;
+        Task now = tasks.Next(), next = {};
+        if (now.tokens > 0) {
+            Scores(i, now, next);
+            LoadValues(i, now, 0, TASK);
         }
-        for (uint32_t i = begin; i < end; i++, now = next) {
-            next = {};
-            if (i + 1 < end) {
-                next = p->At(i + 1);
-                Scores(i + 1, next, now);
-            }
+        for (; now.tokens > 0; i++, now = next) {
+            next = tasks.Next();
+            if (next.tokens > 0) Scores(i + 1, next, now);
             Sums(i, now, next);
         }
         Free(false);

@@ -26,16 +26,18 @@ public:
         sums = maxima[BLOCK * BLOCK];
         lanes = laneBuffer.Get<float>();
         Duplicate(values, 0.0f, BLOCK);
-        for (uint32_t i = p->FirstTask(core), end = p->FirstTask(core + 1); i < end; i++) {
+        Tasks<T> tasks(problem, core);
+        for (uint32_t i = tasks.number; i < tasks.end; i++) {
+            const uint32_t tokens = tasks.Next().tokens;
             CrossCoreWaitFlag<2, PIPE_MTE2>(SCORES_READY);
-            if (rows > 0) Weigh(i, p->Exchange(core, i) + firstRow * TASK);
+            if (rows > 0) Weigh(i, p->Exchange(core, i) + firstRow * TASK, tokens);
             CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
         }
     }
 
 private:
-    __aicore__ inline void Weigh(uint32_t i, uint64_t at) {
-        const uint32_t tokens = p->At(i).tokens, width = RoundUp(tokens, LANES);
+    __aicore__ inline void Weigh(uint32_t i, uint64_t at, uint32_t tokens) {
+        const uint32_t width = RoundUp(tokens, LANES);
         Load(at, tokens);
         const Floats s = scoreQueue.template DeQue<float>();
         const LocalTensor<T> w = weightQueue.template AllocTensor<T>();
@@ -115,9 +117,13 @@ private:
 // Joins the tasks of each sequence and head: their sums, weighted by how far their maxima lie below the largest.
 template <typename T>
 class AttentionJoin {
+    static constexpr uint32_t AHEAD = 16;  // heads that are found before the last sums are there
+
 public:
-    __aicore__ inline void Run(Problem<T>& problem) {
-        p = &problem;
+    __aicore__ inline explicit AttentionJoin(Problem<T>& problem) : p(&problem), all(problem.t.batch * problem.t.kvHeads) {
+        for (uint32_t k = 0, head = GetBlockIdx(); k < AHEAD && head < all; k++, head += 2 * GetBlockNum()) places[k] = Find(head);
+    }
+    __aicore__ inline void Run() {
         group = p->t.group;
         dim = p->t.headDim;
         const uint32_t whole = RoundUp(group, BLOCK);
@@ -132,18 +138,53 @@ public:
         newer = older[whole * BLOCK];
         lanes = newer[whole * BLOCK];
         result = lanes[whole * LANES];
-        for (uint32_t head = GetBlockIdx(), all = p->t.batch * p->t.kvHeads; head < all; head += 2 * GetBlockNum()) {
-            const uint32_t begin = p->FirstOfHead(head), end = p->FirstOfHead(head + 1);
+        for (uint32_t k = 0, head = GetBlockIdx(); head < all; k++, head += 2 * GetBlockNum()) {
+            const Place place = k < AHEAD ? places[k] : Find(head);
             const int32_t blocks = static_cast<int32_t>(group * BLOCK);
             Duplicate(maximum, -3.4028234e38f, blocks);
-            Duplicate(total, p->lengthGm.GetValue(head / p->t.kvHeads) > 0 ? 0.0f : 1.0f, blocks);  // without tokens: zeros
+            Duplicate(total, place.length > 0 ? 0.0f : 1.0f, blocks);  // without tokens: zeros
             Duplicate(result, 0.0f, static_cast<int32_t>(group * dim));
-            for (uint32_t i = begin; i < end; i++) Take(i);
+            for (uint32_t i = place.begin; i < place.end; i++) Take(i);
             Write(head);
         }
     }
 
 private:
+    // The tasks of a head, and how many tokens they are.
+    struct Place {
+        uint32_t begin, end, length;
+    };
+    __aicore__ inline Place Find(uint32_t head) {
+        const uint32_t length = Length(head / p->t.kvHeads), begin = FirstTask(head);
+        return {begin, begin + CountTasks(head, length), length};
+    }
+    __aicore__ inline uint32_t Length(uint32_t sequence) { return p->lengthGm.GetValue(sequence); }
+    __aicore__ static inline uint32_t Cut(uint32_t tokens) { return (tokens + TASK - 1) / TASK; }
+    // The number of a head's first task: the core that has it has whole heads before it, except for the one with which it begins.
+    __aicore__ inline uint32_t FirstTask(uint32_t head) {
+        core = 0;
+        while (core + 1 < GetBlockNum() &&
+               (p->t.firstHead[core + 1] < head || (p->t.firstHead[core + 1] == head && p->t.firstToken[core + 1] == 0)))
+            core++;
+        uint32_t number = p->t.firstTask[core], at = p->t.firstHead[core];
+        if (at < head) number += Cut(Length(at / p->t.kvHeads) - p->t.firstToken[core]);
+        for (at++; at < head;) {  // sequence by sequence: their heads have as many tasks each
+            const uint32_t sequence = at / p->t.kvHeads, same = Least(head, (sequence + 1) * p->t.kvHeads) - at;
+            number += same * Cut(Length(sequence));
+            at += same;
+        }
+        return number;
+    }
+    // From the core that FirstTask found on.
+    __aicore__ inline uint32_t CountTasks(uint32_t head, uint32_t length) {
+        uint32_t count = 0;
+        for (uint32_t at = 0; at < length; core++) {
+            const uint32_t to = core + 1 < GetBlockNum() && p->t.firstHead[core + 1] == head ? p->t.firstToken[core + 1] : length;
+            count += Cut(to - at);
+            at = to;
+        }
+        return count;
+    }
     __aicore__ inline void Take(uint32_t i) {
         const int32_t blocks = static_cast<int32_t>(group * BLOCK);
         Floats part = sumQueue.template AllocTensor<float>(), state = stateQueue.template AllocTensor<float>();
@@ -188,11 +229,13 @@ private:
         outQueue.FreeTensor(out);
     }
 
-    Problem<T>* p = nullptr;
+    Problem<T>* p;
+    const uint32_t all;  // heads of the cache, of all sequences
     TPipe pipe;
     TQue<TPosition::VECIN, 1> sumQueue, stateQueue;
     TQue<TPosition::VECOUT, 1> outQueue;
     TBuf<TPosition::VECCALC> room;
     Floats maximum, total, largest, older, newer, lanes, result;
-    uint32_t group = 0, dim = 0;
+    Place places[AHEAD] = {};
+    uint32_t group = 0, dim = 0, core = 0;
 };

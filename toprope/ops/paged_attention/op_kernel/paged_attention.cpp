@@ -9,21 +9,22 @@
 #endif
 
 extern "C" __global__ __aicore__ void paged_attention(GM_ADDR query, GM_ADDR key_cache, GM_ADDR value_cache, GM_ADDR block_table,
-                                                      GM_ADDR context_lens, GM_ADDR out, GM_ADDR workspace, GM_ADDR schedule,
-                                                      GM_ADDR tiling) {
+                                                      GM_ADDR context_lens, GM_ADDR out, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     REGISTER_TILING_DEFAULT(PagedAttentionTilingData);
     GET_TILING_DATA(data, tiling);
+    if (data.batch == 0) return;
     Problem<DTYPE_QUERY> problem;
-    problem.Open(query, key_cache, value_cache, block_table, context_lens, out, workspace, schedule, data);
+    problem.Open(query, key_cache, value_cache, block_table, context_lens, out, GetUserWorkspace(workspace), data);
     if ASCEND_IS_AIC {
         AttentionCube<DTYPE_QUERY>().Run(problem);
         SyncAll<false>();
     }
     if ASCEND_IS_AIV {
         AttentionVector<DTYPE_QUERY>().Run(problem);
+        AttentionJoin<DTYPE_QUERY> join(problem);
         SyncAll<false>();
-        AttentionJoin<DTYPE_QUERY>().Run(problem);
+        join.Run();
     }
 }
 
@@ -135,13 +136,13 @@ private:
 };
 
 extern "C" __global__ __aicore__ void paged_attention_naive(GM_ADDR query, GM_ADDR key_cache, GM_ADDR value_cache, GM_ADDR block_table,
-                                                            GM_ADDR context_lens, GM_ADDR out, GM_ADDR workspace, GM_ADDR schedule,
-                                                            GM_ADDR tiling) {
+                                                            GM_ADDR context_lens, GM_ADDR out, GM_ADDR workspace, GM_ADDR tiling) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     REGISTER_TILING_DEFAULT(PagedAttentionTilingData);
     GET_TILING_DATA(data, tiling);
+    if (data.batch == 0) return;
     Problem<DTYPE_QUERY> problem;
-    problem.Open(query, key_cache, value_cache, block_table, context_lens, out, workspace, schedule, data);
+    problem.Open(query, key_cache, value_cache, block_table, context_lens, out, GetUserWorkspace(workspace), data);
     if ASCEND_IS_AIV {
         AttentionNaive<DTYPE_QUERY>().Run(problem);
     }
