@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -266,8 +267,12 @@ class Explorer(App[None]):
         items: DataTable[object] = self.query_one("#items", DataTable)
         items.add_columns("", "what", "figures")
         marks = {"ok": Text("✓", "green"), "not": Text("✗", "yellow"), "n/a": Text("–", "dim")}
-        for check in checklist(self.summary.run, self.summary.advice):
-            items.add_row(marks[check.state], check.name, check.figures)
+        rows = checklist(self.summary.run, self.summary.advice)
+        room = (
+            self.size.width - max((len(check.name) for check in rows), default=0) - 12
+        )  # cursor, mark, gaps, scroll bar
+        for check in rows:
+            items.add_row(marks[check.state], check.name, textwrap.fill(check.figures, max(24, room)), height=None)
         self._detail(0)
         self.query_one(TimelineView).focus()
 
@@ -283,7 +288,7 @@ class Explorer(App[None]):
 
     def _head(self) -> str:
         run = self.summary.run
-        first = f"{run.kernel} on {run.soc.name}, {run.blocks} blocks: {self.summary.microseconds:.2f} µs, {run.timeline.cycles:,.0f} cycles"
+        first = f"{run.kernel} on {run.soc.name}, {run.blocks} block{'s' if run.blocks != 1 else ''}: {self.summary.microseconds:.2f} µs, {run.timeline.cycles:,.0f} cycles"
         return f"{first}\n{self.summary.bottleneck}"
 
     @staticmethod

@@ -140,3 +140,16 @@ def test_without_a_terminal_the_verb_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: SIM115 (monkeypatch puts stdin back)
     with pytest.raises(BadInput, match="needs a terminal"):
         command._explore(object())  # type: ignore[arg-type]  # refused before the argument is looked at
+
+
+def test_figures_of_the_checks_can_be_read_at_80_columns(run: Run) -> None:
+    async def session() -> None:
+        app = Explorer(summary.of(run, {}, diagnose(run)))
+        async with app.run_test(size=(80, 30)) as pilot:
+            await pilot.press("5")
+            items: DataTable[object] = app.query_one("#items", DataTable)
+            assert items.virtual_size.width <= 80 and items.row_count > 10
+            told = [str(items.get_row_at(i)[2]) for i in range(items.row_count)]
+            assert any("\n" in figures for figures in told)
+
+    asyncio.run(session())

@@ -56,9 +56,10 @@ def _cores(run: Run, gains: Gains) -> Answer:
     cores = run.soc.aiv if all(c.type == "aiv" for c in run.trace.cores) else run.soc.aic
     rounds = -(-run.blocks // cores)
     share = run.blocks / (rounds * cores)
-    return _state(
-        share >= EVEN_SHARE
-    ), f"{run.blocks} blocks in {rounds} round{'s' if rounds > 1 else ''} on {cores} cores: {share:.0%}"
+    return (
+        _state(share >= EVEN_SHARE),
+        f"{run.blocks} block{'s' if run.blocks != 1 else ''} in {rounds} round{'s' if rounds > 1 else ''} on {cores} cores: {share:.0%}",
+    )
 
 
 def _even(run: Run, gains: Gains) -> Answer:

@@ -179,7 +179,7 @@ def _blocks(run: Run) -> Iterator[Idea]:
         return
     yield Idea(
         "advice-more-blocks",
-        f"{run.blocks} blocks leave {cores - run.blocks} of {cores} cores idle; split the work over all of them",
+        f"{run.blocks} {'blocks leave' if run.blocks > 1 else 'block leaves'} {cores - run.blocks} of {cores} cores idle; split the work over all of them",
         (),
         lambda: predict(whatif.spread(trace, parts), run.soc).cycles,
     )

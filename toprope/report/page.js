@@ -8,13 +8,13 @@ const kib=b=>(b/1024).toFixed(b<10240?1:0)+" KB";
 const mistakes=S.findings.filter(f=>f.severity!="advice"), advice=S.findings.filter(f=>f.severity=="advice").sort((a,b)=>b.saves_us-a.saves_us);
 const errors=mistakes.filter(f=>f.severity=="error").length, names=Object.keys(S.verdicts);
 $("title").textContent=S.kernel+" on "+S.soc;
-$("sub").textContent=`${S.blocks} blocks, ${D.core_count} cores, ${S.instructions.toLocaleString()} instructions. ${S.bottleneck}.`;
+$("sub").textContent=`${S.blocks} block${S.blocks>1?"s":""}, ${D.core_count} core${D.core_count>1?"s":""}, ${S.instructions.toLocaleString()} instructions. ${S.bottleneck}.`;
 const verdict=names.length?(S.passed?'<span class="good">agrees</span>':'<span class="bad">differs</span>'):'<span class="sub">no reference</span>';
 const open=D.checks.filter(c=>c[1]=="not").length;
 $("cards").innerHTML=[
  ["time",S.microseconds.toFixed(2)+" µs",Math.round(S.cycles).toLocaleString()+" cycles predicted"],
  ["result",verdict,names.join(", ")||"give one with --reference"],
- ["mistakes",errors?`<span class="bad">${errors} error${errors>1?"s":""}</span>`:'<span class="good">no error</span>',mistakes.length-errors+" warnings"],
+ ["mistakes",errors?`<span class="bad">${errors} error${errors>1?"s":""}</span>`:'<span class="good">no error</span>',mistakes.length-errors+(mistakes.length-errors==1?" warning":" warnings")],
  ["advice",advice.length?"up to "+percent(advice[0].saves_us/S.microseconds):"none",`${open} of ${D.checks.length} checks open`],
  ["trust",percent(1-S.assumed_share),"of the cycles rest on documented, measured or derived numbers"]]
  .map(c=>`<div class="card"><div class="sub">${c[0]}</div><div class="big">${c[1]}</div><div class="sub">${esc(c[2])}</div></div>`).join("");
@@ -70,7 +70,7 @@ $("checks").innerHTML=D.checks.map(([n,s,f])=>`<tr><td>${word[s]}</td><td>${esc(
  +[0,.5,1].map(f=>`<path class="rule" d="M40 ${Y(f*end)}H${W}"/><text class="axis" x="36" y="${Y(f*end)+4}" text-anchor="end">${(f*end).toFixed(end<10?1:0)}</text>`).join("")
  +rows.map(([n,t,a,b,p,busy],i)=>{const x=42+i*w,pw=Math.max(1,w*.78);return `<g><title>${n}: ${a} to ${b} µs, ${p} busy ${busy} µs</title>
 <rect x="${x}" y="${Y(b)}" width="${pw}" height="${Math.max(.5,Y(a)-Y(b))}" fill="${colour[p]}" opacity=".3"/><rect x="${x}" y="${Y(a+busy)}" width="${pw}" height="${Math.max(.5,Y(a)-Y(a+busy))}" fill="${colour[p]}"/></g>`}).join("")
- +`<text class="axis" x="42" y="${H-4}">${esc(rows.length?rows[0][0]:"")}</text><text class="axis" x="${W}" y="${H-4}" text-anchor="end">${rows.length>1?esc(rows[rows.length-1][0]):""}</text></svg>
+ +`<text class="axis" x="42" y="${H-4}">${esc(rows.length?rows[0][0]:"")}</text><text class="axis" x="${42+rows.length*w}" y="${H-4}" text-anchor="end">${rows.length*w>200?esc(rows[rows.length-1][0]):""}</text></svg>
 <div class="sub">µs; ${[...new Set(rows.map(r=>r[4]))].map(p=>`<b style="color:${colour[p]}">■</b> ${p}`).join(" ")}</div>`})();
 
 // -- memories over time: a step curve each
