@@ -9,6 +9,7 @@ from toprope.errors import BadInput
 from toprope.project.new import DEFAULT_UNITS, Skeleton, project_files, write_project
 from toprope.project.new_prototype import Prototype, from_json, from_signature
 from toprope.project.new_tile import load_tile_kernel, tile_project_files
+from toprope.project.new_triton import is_triton, triton_project_files
 
 _EPILOG = """\
 SOURCE is a JSON prototype (msopgen's fields), or a signature:
@@ -34,7 +35,18 @@ def main(argv: list[str]) -> int:
     p.add_argument("source", nargs="?", metavar="SOURCE", help="prototype.json or a signature")
     p.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="where to (default: the operator's name)")
     p.add_argument("--out", type=Path, metavar="FOLDER", help="the same")
-    p.add_argument("--from", dest="tile", metavar="FILE.py:NAME", help="make it from a function in the tile language")
+    p.add_argument(
+        "--from",
+        dest="tile",
+        metavar="FILE.py:NAME",
+        help="make it from a function in the tile language, or a Triton function",
+    )
+    p.add_argument(
+        "--launch",
+        default="",
+        metavar="TEXT",
+        help="how a Triton function is launched: x=float32[n], n=n, BLOCK=64, grid=cdiv(n, BLOCK)",
+    )
     p.add_argument("--op", default="", metavar="TYPE", help="which operator of the JSON file, if it holds several")
     p.add_argument(
         "--units",
@@ -51,10 +63,13 @@ def main(argv: list[str]) -> int:
     if options.tile:
         if options.source and options.folder:
             raise BadInput("--from takes the place of SOURCE", cure="toprope new --from kernel.py:softmax FOLDER")
-        file, kernel = load_tile_kernel(options.tile)
-        name, files = kernel.name, tile_project_files(file, kernel, units)
+        if is_triton(Path(options.tile.rpartition(":")[0])):
+            name, files = triton_project_files(options.tile, options.launch, units)
+        else:
+            file, kernel = load_tile_kernel(options.tile)
+            name, files = kernel.name, tile_project_files(file, kernel, units)
         folder = options.out or (Path(options.source) if options.source else Path(name))
-        meaning = f"the tile function {name}"
+        meaning = f"the function {name}"
     else:
         if not options.source:
             raise BadInput("no prototype given", cure="toprope new prototype.json, or toprope new --help")

@@ -21,6 +21,7 @@ from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f
 from toprope.tile.project import project_files
 from toprope.tile.torch_library import torch_op
 from toprope.tile.triton_kernel import TritonKernel, triton
+from toprope.tile.triton_module import stand_in as stand_in_triton
 from toprope.tile.tuner import Candidate
 from toprope.tile.tuner import tune as search
 
@@ -33,6 +34,6 @@ tiles, acc, stage = BUILTINS["tiles"], BUILTINS["acc"], BUILTINS["stage"]
 
 __all__ = [
     "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "TritonKernel", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "gather",
-    "i16", "i32", "inf", "kernel", "log", "max", "maximum", "min", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage", "sum",
-    "tiles", "torch_op", "triton", "tune", "where", "zeros",
+    "i16", "i32", "inf", "kernel", "log", "max", "maximum", "min", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage",
+    "stand_in_triton", "sum", "tiles", "torch_op", "triton", "tune", "where", "zeros",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from toprope.dtypes import Dtype, of_array
 from toprope.kernel import DEFAULT_SOC, Run
 from toprope.soc import load as load_soc
 from toprope.tile.kernel import as_array, loaded, written
-from toprope.tile.language import TileError, TileTooLarge
+from toprope.tile.language import TileError, TileTooLarge, bf16, numpy_of
 from toprope.tile.triton_eager import evaluate
 from toprope.tile.triton_program import TritonProgram, written_down
 from toprope.tile.triton_source import TritonSource
@@ -168,6 +168,14 @@ class TritonKernel:
         """What is emitted for element types and constants, described as for `source`."""
         return self._read(soc, self._described(described))[0]
 
+    def as_program(self, soc: str = DEFAULT_SOC, **described: Any) -> TritonProgram:
+        """The function as a program for every step of the grid, whatever its form; described as for `source`."""
+        if has_dot(self.written):
+            raise TileError(
+                f"{self.name} is a matrix product", cure="write it in the tile language; its host side is then made too"
+            )
+        return self._program(soc, self._described(described), frozenset())
+
     def _described(self, given: Mapping[str, Any]) -> dict[str, Any]:
         unknown = [k for k in given if k not in self.parameters]
         if unknown:
@@ -247,13 +255,23 @@ class TritonKernel:
 def _argument(value: Any) -> Any:
     """An argument as NumPy or Python has it: tensors become arrays, element types those of the language."""
     if hasattr(value, "shape") and not isinstance(value, np.generic):
-        array = as_array(value)
+        array = _array_of(value)
         return array.view(np.int8) if array.dtype == np.bool_ else array
     if type(value).__name__ == "dtype" and str(value).rpartition(".")[2] in TYPES:  # of triton or torch
         return TYPES[str(value).rpartition(".")[2]]
     if isinstance(value, np.generic):
         return value.item()
     return getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+
+
+def _array_of(value: Any) -> Array:
+    """The memory of an array or of a torch CPU tensor; NumPy has no bfloat16 of its own, so those pass as 16-bit numbers."""
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+        import torch  # heavy, and only where the caller has loaded it
+
+        bits: Array = value.detach().view(torch.int16).numpy()
+        return bits.view(numpy_of(bf16))
+    return as_array(value.detach() if hasattr(value, "detach") else value)
 
 
 def programs_of(grid: Any, bound: dict[str, Any]) -> tuple[int, ...]:

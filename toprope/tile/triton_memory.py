@@ -8,7 +8,8 @@ from toprope.dtypes import Dtype
 from toprope.tile.emit_text import SPREAD
 from toprope.tile.language import TileError, f32
 from toprope.tile.triton_forms import Affine, MaskForm, Text
-from toprope.tile.triton_printer import Printer, condition, count_of
+from toprope.tile.triton_indices import IndexPrinter
+from toprope.tile.triton_printer import condition, count_of
 from toprope.tile.triton_slots import Slot, ring_of
 from toprope.tile.triton_text import (
     FILL_LANES,
@@ -23,12 +24,12 @@ from toprope.tile.triton_text import (
     STORE_SPACED,
     SYNC,
 )  # fmt: skip
-from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Scalar, Value, is_float, joined
+from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Scalar, is_float, joined
 
 MOST_ROWS = 4095  # DataCopyPad's blockCount
 
 
-class MemoryPrinter(Printer):
+class MemoryPrinter(IndexPrinter):
     """A printer that also knows global memory."""
 
     def __init__(self) -> None:
@@ -209,11 +210,11 @@ class MemoryPrinter(Printer):
 
     def store(self, pointer: Pointer, value: Any, mask: Any, *, atomic: bool) -> None:
         form, shape = pointer.it
-        if isinstance(value, Value) and count_of(value.shape) > count_of(shape):  # type: ignore[attr-defined]
+        lanes: tuple[int, ...] = getattr(value, "shape", ())
+        if count_of(lanes) > count_of(shape):
             raise TileError(
-                f"a block of shape {list(value.shape)} is stored at one of {list(shape)}",
-                cure="store one lane for each",
-            )  # type: ignore[attr-defined]
+                f"a block of shape {list(lanes)} is stored at one of {list(shape)}", cure="store one lane for each"
+            )
         valid = self.form_of(mask, shape, "store")
         given = self.full(shape, value, pointer.dtype) if not isinstance(value, Block) else self.broadcast(value, shape)
         if pointer.dtype.bits == 64 and not given.it.slot.loaded:

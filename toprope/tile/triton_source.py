@@ -8,13 +8,14 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from toprope.tile.language import TileError
+from toprope.tile.triton_expressions import Helper
 from toprope.tile.triton_types import TYPES
-from toprope.tile.triton_walk import Helper
 
 Names = dict[str, Callable[[Any], Any]]  # name -> what it is for the words of one evaluation
 _LANGUAGE = ("triton.language", "triton.language.extra", "triton.language.math", "tl.math")
@@ -43,10 +44,10 @@ class TritonModule:
         for key, value in self._globals.items():
             plain = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
             if isinstance(plain, int | float | str | bool):
-                found[key] = lambda _, plain=plain: plain
+                found[key] = _always(plain)
             elif inspect.isfunction(getattr(value, "fn", None)) and key not in self.functions:
                 helper = TritonSource(value.fn)  # a jitted function of another module
-                found[key] = lambda words, helper=helper: Helper(helper.node, helper.scope(words))
+                found[key] = helper.as_helper
         for node in _outside(self.tree):
             if isinstance(node, ast.ImportFrom) and node.level:
                 found |= self._beside(node)
@@ -81,7 +82,7 @@ class TritonModule:
                     owner = found.get(parts[0], lambda words: words)
                     found[name] = lambda words: _reached(owner(words), parts[1:])
             return
-        found[name] = lambda _, constant=constant: constant
+        found[name] = _always(constant)
 
     def constants(self) -> dict[str, Any]:
         """Numbers and texts that the module's names stand for."""
@@ -188,9 +189,13 @@ class TritonSource(TritonModule):
 
         return scope[self.node.name], scope, fill
 
+    def as_helper(self, words: Any) -> Helper:
+        """The function as one that others call."""
+        return Helper(self.node, self.scope(words))
+
     def _applied(self, name: str) -> list[ast.expr]:
         """Decorators that are called: f = triton.heuristics(...)(f)."""
-        found = []
+        found: list[ast.expr] = []
         for n in _outside(self.tree):
             call = n.value if isinstance(n, ast.Assign) else None
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Call) and ast.unparse(n.targets[0]) == name:  # type: ignore[attr-defined]
@@ -292,7 +297,11 @@ class _Casts(ast.NodeTransformer):
 
 
 class _Conversions(ast.NodeTransformer):
-    """tl.float32(x) is tl.cast(x, tl.float32)."""
+    """tl.float32(x) is tl.cast(x, tl.float32), and p.dtype.element_ty is p.dtype."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return node.value if node.attr == "element_ty" else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -325,12 +334,20 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Names:
         elif node.module and node.module.split(".")[0] == "triton" and not node.level:
             inner = node.module.startswith("triton.language")
             if not inner and a.name != "language":
-                found[a.asname or a.name] = lambda words, name=a.name: getattr(_triton(words), name, None)
+                found[a.asname or a.name] = partial(_of_triton, name=a.name)
             elif a.name in ("libdevice", "math", "language", "standard", "extra", "cuda"):
                 found[a.asname or a.name] = lambda words: words
             else:
-                found[a.asname or a.name] = lambda words, name=a.name: _reached(words, [name])
+                found[a.asname or a.name] = partial(_reached, names=[a.name])
     return found
+
+
+def _always(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def _of_triton(words: Any, name: str) -> Any:
+    return getattr(_triton(words), name, None)
 
 
 def _triton(words: Any) -> Any:

@@ -221,7 +221,8 @@ def promoted(name: str, a: Any, b: Any) -> Dtype:
         if isinstance(x, float) and not is_float(kind):
             return f32
         return f32 if name == "div" and kind is not f32 else kind
-    left, right = a.dtype, b.dtype
+    left: Dtype = a.dtype
+    right: Dtype = b.dtype
     if is_float(left) != is_float(right):
         kind = left if is_float(left) else right
         return f32 if name == "div" else kind

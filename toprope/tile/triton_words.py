@@ -65,6 +65,11 @@ class Words:
 
     def arith(self, name: str, a: Any, b: Any) -> Any:
         """a + b and its like. Raises TileError for what the vector unit does not have."""
+        if a is None or b is None:
+            raise TileError(
+                "an argument that is None takes part in arithmetic",
+                cure="pass an array or number, or test for None first",
+            )
         if isinstance(a, Pointer) or isinstance(b, Pointer):
             return self.moved(name, a, b)
         if all(isinstance(x, Mask | Bits) for x in (a, b)) or isinstance(a, Bits | Mask) or isinstance(b, Bits | Mask):
