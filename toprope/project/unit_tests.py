@@ -323,7 +323,8 @@ def in_child(work: Any, folder: Path, limit_s: float) -> Any:
             os.close(read_end)
             os.chdir(folder)
             os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-            os.environ["PYTHONPATH"] = str(Path(__file__).parent / "script_modules")
+            modules = Path(__file__).parent / "script_modules"
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), str(modules / "old_numpy")])
             with _quiet():
                 value = json.dumps(work())
             os.write(write_end, value.encode())

@@ -2,6 +2,7 @@
 // parameters are those that the test harnesses of public operator repositories call.
 #pragma once
 
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
