@@ -91,11 +91,13 @@ def shared_library(
     defines: Sequence[str] = (),
     extra: Sequence[str] = (),
     link: Sequence[Path] = (),
+    ahead: str = "",
 ) -> Path:
     """Compile C++ text (str) or a file (Path) into a shared library and return its path.
 
     The result is cached: the key is the text, the flags and the compiler; a list of the files that were included, with
-    their digests, is kept beside it. Raises NoCompiler, CompileFailed.
+    their digests, is kept beside it. `ahead` names a header of the library that the text includes before anything else: the
+    compiler may then begin with a copy that it has read before. Raises NoCompiler, CompileFailed.
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
     arguments = [
@@ -118,10 +120,12 @@ def shared_library(
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
         unit, out, deps = Path(scratch) / "unit.cpp", Path(scratch) / "out.so", Path(scratch) / "out.d"
         unit.write_text(text)
+        begun, read = _precompiled(ahead, defines, extra) if ahead and cxx.is_gcc else ((), {})
         command = [
             *cxx.command,
             *arguments,
             *(GCC_FLAGS if cxx.is_gcc else ()),
+            *begun,
             "-MMD",
             "-MF",
             str(deps),
@@ -139,6 +143,7 @@ def shared_library(
         listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
         ours = str(INCLUDE)  # may itself be installed below /usr
         files = {p: _digest_of(p) for p in listed if p.startswith(ours) or not p.startswith(("/usr/", scratch))}
+        files = {p: digest for p, digest in files.items() if p not in begun} | read
         partial = Path(scratch) / "manifest.json"
         partial.write_text(json.dumps(files))
         os.replace(out, library)
@@ -146,6 +151,46 @@ def shared_library(
         if all(os.stat(p).st_mtime_ns < begin for p in files if os.path.exists(p)):
             os.replace(partial, manifest)
     return library
+
+
+def _precompiled(header: str, defines: Sequence[str], extra: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Flags that begin a compile with `header` read already, and the digests of the files that it read; nothing if there is no copy.
+
+    A copy is some 40 MB and takes as long as three compiles save, so it is made when the same header is wanted with the same
+    flags for the second time. The compiler itself leaves a copy aside that other defines would have changed.
+    """
+    chosen = [d for d in defines if d.startswith(("__NPU_ARCH__=", "TOPROPE_"))]
+    flags = [*(f for f in FLAGS if f != "-shared"), *GCC_FLAGS, f"-I{INCLUDE}", *(f"-D{d}" for d in chosen), *extra]
+    use = hashlib.sha256(json.dumps([header, flags, _compiler_stamp()]).encode()).hexdigest()[:12]
+    state = [(str(p), s.st_size, s.st_mtime_ns) for p in sorted(INCLUDE.rglob("*.h")) if (s := p.stat())]
+    version = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:12]
+    folder = cache_dir() / "precompiled" / f"{use}-{version}"
+    copy, files = folder / "ahead.h", folder / "files.json"
+    if not files.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        if _first(folder / "wanted") or not _first(folder / "made"):
+            return (), {}
+        copy.write_text(f'#include "{header}"\n')
+        partial, deps = folder / "partial", folder / "ahead.d"
+        command = [*compiler().command, *flags, "-MMD", "-MF", str(deps), "-x", "c++-header", str(copy), "-o"]
+        if subprocess.run([*command, str(partial)], capture_output=True).returncode != 0:
+            return (), {}
+        for old in folder.parent.glob(f"{use}-*/ahead.h.gch"):
+            old.unlink(missing_ok=True)
+        os.replace(partial, folder / "ahead.h.gch")
+        listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        deps.write_text(json.dumps({p: _digest_of(p) for p in listed if p.startswith(str(INCLUDE))}))
+        os.replace(deps, files)
+    return ("-include", str(copy)), json.loads(files.read_text())
+
+
+def _first(mark: Path) -> bool:
+    # Of all processes that ask, one is told yes, once.
+    try:
+        mark.open("x").close()
+    except FileExistsError:
+        return False
+    return True
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -137,6 +138,7 @@ class Kernel:
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
             extra=("-fsanitize=signed-integer-overflow",) if overflow else (),
             link=(runtime.library_path(),),
+            ahead="" if overflow else header_ahead(self.path, self.include),
         )
 
 
@@ -225,6 +227,16 @@ class Launcher:
             return runtime.run(other, chip), {row.name: row.array for row in bound.gm}
 
         return again
+
+
+_AHEAD = re.compile(r'(?:\s|//[^\n]*\n|/\*.*?\*/)*#[ \t]*include[ \t]*["<]kernel_operator\.h[">]', re.S)
+
+
+def header_ahead(source: Path, include: Sequence[Path] = ()) -> str:
+    """`kernel_operator.h` if the source includes it, and the library's own, before it says anything else; else ""."""
+    if any((folder / "kernel_operator.h").exists() for folder in (source.parent, *include)):
+        return ""
+    return "kernel_operator.h" if _AHEAD.match(source.read_text(errors="replace")) else ""
 
 
 def _system_workspace(mixed: bool) -> np.ndarray[Any, Any] | None:

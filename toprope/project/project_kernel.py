@@ -10,7 +10,7 @@ from pathlib import Path
 from toprope import brackets, runtime
 from toprope.build import shared_library
 from toprope.errors import BadKernel
-from toprope.kernel import Kernel
+from toprope.kernel import Kernel, header_ahead
 from toprope.project.checkout import Checkout
 from toprope.project.definition import builds_for
 from toprope.project.errors import KeyNotCompiled, MissingHostSource
@@ -46,6 +46,7 @@ class ProjectKernel(Kernel):
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
             extra=("-fpermissive",),
             link=(runtime.library_path(),),
+            ahead=header_ahead(self.path, self.include),
         )
 
 
