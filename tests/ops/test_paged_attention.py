@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_the_parts_cover_every_token_once_and_are_even(lengths: list[int], kv_he
     assert cores <= CORES and begins[0] == (0, 0, 0) and begins[-1][:2] == (len(ends), 0)
     assert all(token % GRAIN == 0 for _, token, _ in begins)
     costs = []
-    for (head, token, task), (to_head, to_token, to_task) in zip(begins[:-1], begins[1:], strict=True):
+    for (head, token, task), (to_head, to_token, to_task) in itertools.pairwise(begins):
         pieces = [
             (token if h == head else 0, to_token if h == to_head else ends[h])
             for h in range(head, min(to_head + 1, len(ends)))

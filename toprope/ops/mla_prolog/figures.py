@@ -20,8 +20,7 @@ def tables() -> list[ops.Table]:
         return np.zeros(shape, np.float16)
 
     def timeline(name: str, *inputs: Any, **attributes: Any) -> Timeline:
-        planned: ops.Plan = ops.host(name).plan("optimised", chip, *inputs, **attributes)
-        return planned.launch(name, soc=chip, time_only=name != "mla_prolog").timeline
+        return ops.operator(name).run(*inputs, soc=chip, options={"time_only": True}, **attributes).timeline
 
     rows, gains = [], []
     for tokens, heads in ((1, 32), (32, 32), (128, 32), (128, 128)):

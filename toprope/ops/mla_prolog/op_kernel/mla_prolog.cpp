@@ -205,7 +205,7 @@ extern "C" __global__ __aicore__ void mla_prolog(GM_ADDR x, GM_ADDR downQuery, G
     REGISTER_TILING_DEFAULT(MlaPrologTilingData);
     GET_TILING_DATA(data, tiling);
     const MlaPrologTensors g{x,      downQuery, upQuery, downKey, downRope, gammaQuery, gammaKey,
-                             cosine, sine,      slots,   query,   keyCache, ropeCache,  workspace};
+                             cosine, sine,      slots,   query,   keyCache, ropeCache,  GetUserWorkspace(workspace)};
     if ASCEND_IS_AIV {
         Rows<false>(g, data);
     }
@@ -222,7 +222,7 @@ extern "C" __global__ __aicore__ void mla_prolog_naive(GM_ADDR x, GM_ADDR downQu
     REGISTER_TILING_DEFAULT(MlaPrologTilingData);
     GET_TILING_DATA(data, tiling);
     const MlaPrologTensors g{x,      downQuery, upQuery, downKey, downRope, gammaQuery, gammaKey,
-                             cosine, sine,      slots,   query,   keyCache, ropeCache,  workspace};
+                             cosine, sine,      slots,   query,   keyCache, ropeCache,  GetUserWorkspace(workspace)};
     if ASCEND_IS_AIV {
         Rows<true>(g, data);
     }
