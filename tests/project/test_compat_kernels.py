@@ -60,6 +60,41 @@ __global__ __aicore__ void keyed(GM_ADDR x) {
     static_assert(sizeof(DTYPE_X) == 2 && sizeof(DTYPE_SCALE) == 4, "a type that code declares counts as float");
 }
 """
+# A class template specialised inside a class, an entry that calls another, and a struct that headers ask for before the entry names it.
+CALLS = """
+#include "kernel_operator.h"
+#include "ascendc/host_api/tiling/template_argument.h"
+#define CALLS_PARAMS int MODE, bool ODD
+ASCENDC_TPL_ARGS_DECL(Calls, ASCENDC_TPL_UINT_DECL(MODE, 8, ASCENDC_TPL_UI_LIST, 5), ASCENDC_TPL_BOOL_DECL(ODD, 1));
+ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_UINT_SEL(MODE, ASCENDC_TPL_UI_LIST, 5), ASCENDC_TPL_BOOL_SEL(ODD, 1)));
+struct CallsTiling { uint32_t count; };
+template <typename T> class Chooser {
+public:
+    template <class U>
+    struct Kind {
+        static constexpr int value = 1;
+    };
+    template <>
+    struct Kind<void> {
+        static constexpr int value = 2;
+    };
+    __forceinline__ [aicore] uint32_t Run(GM_ADDR tiling) {
+        GET_TILING_DATA(data, tiling);
+        static_assert(Kind<int>::value == 1 && Kind<void>::value == 2, "both kinds");
+        return data.count;
+    }
+};
+template <CALLS_PARAMS>
+__global__ __aicore__ void calls_part(GM_ADDR x, AscendC::TPipe& pipe) {}
+template <CALLS_PARAMS>
+__global__ __aicore__ void calls(GM_ADDR x, GM_ADDR workspace, GM_ADDR tiling) {
+    REGISTER_TILING_DEFAULT(CallsTiling);
+    static_assert(MODE == 5 && ODD, "parameters behind a macro");
+    AscendC::TPipe pipe;
+    Chooser<float>().Run(tiling);
+    calls_part<MODE, ODD>(x, pipe);
+}
+"""
 MIXED = """
 #include "kernel_operator.h"
 extern "C" __global__ __aicore__ void mixed(GM_ADDR out) {
@@ -120,6 +155,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     root = tmp_path_factory.mktemp("kernels")
     operator(root, "dialect", DIALECT)
     operator(root, "keyed", KEYED)
+    operator(root, "calls", CALLS)
     operator(root, "mixed", MIXED, MIXED_TEST)
     return Checkout(root)
 
@@ -130,7 +166,7 @@ def test_a_kernel_file_belongs_to_the_configurations_after_it(checkout: Checkout
     assert definition is not None and definition.kernel_files == {"ascend950": "keyed_apt"}
 
 
-@pytest.mark.parametrize("name", ["dialect", "keyed"])
+@pytest.mark.parametrize("name", ["dialect", "keyed", "calls"])
 def test_kernels_compile_as_they_are(checkout: Checkout, name: str) -> None:
     soc = load("ascend910b1")
     found = next(o for o in checkout.operators if o.name == name)

@@ -159,3 +159,30 @@ def test_a_table_of_bits_is_read_as_bytes(tmp_path):
     values, bits = cases[0].arrays()
     assert not complaints and values.shape == (2, 16)
     assert bits.shape == (2, 2) and bits.dtype == np.uint8
+
+
+def test_a_guess_that_fails_is_made_again_with_other_types_and_shapes(tmp_path):
+    folder = tmp_path / "op_data"
+    folder.mkdir()
+    (folder / "gen_data.py").write_text(
+        """import sys
+import numpy as np
+if len(sys.argv) != 3:
+    sys.exit("Usage: gen_data.py 'shape' 'dtype'")
+kind = {"float": np.float32}[sys.argv[2]]
+shape = eval(sys.argv[1])
+assert len(shape) == 4 and np.alltrue(np.array(shape) > 0)
+np.ones(shape, kind).tofile("float_golden.bin")
+"""
+    )
+    (folder / "compare_data.py").write_text(
+        "import sys, numpy as np\nprint('PASSED', sys.argv[1], np.fromfile('the_result.bin', np.float32).size)\n"
+        "assert sys.argv[1] == 'float'\n"
+    )
+    (folder / "README.md").write_text("python3 compare_data.py float16\n")
+    (pair,) = scripts.find(tmp_path)
+    assert pair.guessed and pair.generator_arguments == ("(16, 64)", "float32")
+    assert pair.verifier_arguments == ("float32",)
+    done = scripts.self_check(pair, tmp_path / "work")
+    assert done.pair.generator_arguments == ("(2, 3, 8, 8)", "float")
+    assert (done.workspace / "the_result.bin").stat().st_size == 2 * 3 * 8 * 8 * 4
