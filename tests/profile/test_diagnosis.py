@@ -106,6 +106,13 @@ template <bool scalar> __aicore__ inline void Scale(GM_ADDR x, GM_ADDR y, int32_
         outY.FreeTensor(c);
     }
 }
+struct Wide {
+    uint32_t rows, rest[199];
+};
+extern "C" __global__ __aicore__ void wide_tiling(GM_ADDR x, GM_ADDR y, GM_ADDR tiling) {
+    GET_TILING_DATA_WITH_STRUCT(Wide, t, tiling);
+    Scale<false>(x, y, t.rows);
+}
 extern "C" __global__ __aicore__ void through_scalar(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<true>(x, y, rows); }
 extern "C" __global__ __aicore__ void in_ub(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<false>(x, y, rows); }
 """
@@ -158,6 +165,18 @@ def test_values_that_pass_through_the_scalar_unit_cost_its_waiting_too() -> None
     (advice,) = (f for f in diagnose(through) if f.code == "advice-scalar-access")
     assert "waits 1,920 times for the vector unit" in advice.message
     assert "advice-scalar-access" not in {f.code for f in diagnose(in_ub)}
+
+
+def test_tiling_data_costs_what_is_promised() -> None:
+    x, tiling = np.zeros((48 * 8, 2048), np.float32), np.zeros(200, np.uint32)
+    tiling[0] = 8
+    module = kernels(SOURCE, "diagnosis")
+    wide = module["wide_tiling"][48](x, np.zeros_like(x), tiling, time_only=True)
+    constant = module["in_ub"][48](x, np.zeros_like(x), 8, time_only=True)
+    assert constant.timeline.cycles == pytest.approx(promised(wide, "advice-tiling-data"), rel=0.1)
+    (advice,) = (f for f in diagnose(wide) if f.code == "advice-tiling-data")
+    assert "(800 bytes, 13 lines of the data cache)" in advice.message and "GET_TILING_DATA" in advice.places[0].text()
+    assert "advice-tiling-data" not in {f.code for f in diagnose(constant)}
 
 
 def test_barriers_are_told_once_with_what_needs_them_and_what_they_cost() -> None:

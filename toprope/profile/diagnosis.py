@@ -297,6 +297,22 @@ def _constant_tiling(run: Run) -> Iterator[Idea]:
         )
 
 
+def _tiling_data(run: Run) -> Iterator[Idea]:
+    """Tiling data that every core reads through the scalar unit before it begins."""
+    trace = run.trace
+    reading = whatif.tiling_data(trace)
+    if reading.any():
+        most = 8 * int(trace.instrs["work"][reading].max())
+        yield Idea(
+            "advice-tiling-data",
+            f"every core reads its tiling data ({most:,} bytes, {-(-most // 64)} lines of the data cache) before it begins; make what is "
+            "fixed a constant, and the struct smaller",
+            _dearest(trace, reading.astype(float)),
+            lambda: predict(whatif.without(trace, reading), run.soc).cycles,
+            {"bytes": most},
+        )
+
+
 def _joins(run: Run) -> Iterator[Idea]:
     """Rows that are copied one by one."""
     joined, gone = tiles.joined_copies(run.trace)
@@ -324,7 +340,7 @@ def _fusion(run: Run) -> Iterator[Idea]:
 
 _SOURCES: tuple[Callable[[Run], Iterator[Idea]], ...] = (
     _buffers, _bank_conflicts, _barriers, _bypass, _blocks, _uneven, _scalars, _tiles, _joins, _unit_flag, _constant_tiling,
-    _fusion,
+    _tiling_data, _fusion,
 )  # fmt: skip
 
 

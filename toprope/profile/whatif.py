@@ -73,6 +73,12 @@ def with_unit_flag(trace: Trace) -> Trace:
     return without(changed, kinds(trace, "set_flag", "wait_flag") & between)
 
 
+def tiling_data(trace: Trace) -> Array:
+    """Which instructions copy tiling data out of GM; their work is its size in 8 bytes."""
+    wanted: Array = np.array([op.name == "GET_TILING_DATA" for op in trace.ops] or [False])
+    return np.take(wanted, trace.instrs["op"])
+
+
 def reads_tiling(trace: Trace) -> Array:
     """Which instructions are scalar work of a Matmul object whose tiling is not constant: their work counts the readings."""
     wanted: Array = np.array([op.cost in ("matmul_step", "matmul_init") for op in trace.ops] or [False])
