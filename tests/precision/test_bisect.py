@@ -13,7 +13,8 @@ import pytest
 
 from tests.ascendc.harness import kernels
 from toprope.cli import main
-from toprope.precision.blame import CAUSES, Diagnosis, diagnose
+from toprope.precision.blame import diagnose
+from toprope.precision.causes import CAUSES, Diagnosis
 from toprope.precision.semantics import EXACT, LANES, MOVES, SUMS
 from toprope.precision.shadow import Replay, replay
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.ascendc.harness import kernels
 from toprope.cli import main
-from toprope.precision.blame import Diagnosis, diagnose
+from toprope.precision.blame import diagnose
+from toprope.precision.causes import Diagnosis
 from toprope.precision.report import explained
 from toprope.precision.shadow import Replay, replay
 

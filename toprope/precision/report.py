@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from toprope.precision.blame import CAUSES, Diagnosis, Link, ulp
+from toprope.precision.causes import CAUSES, Diagnosis, Link, ulp
 from toprope.precision.shadow import Replay
 from toprope.trace import SiteRow
 
