@@ -13,14 +13,13 @@ RESIDENT = 4096  # experts that one core holds
 
 
 def tables() -> list[Table]:
-    chip, host = soc.load("ascend910b1"), ops.host("moe_gating_topk")
+    chip, operator = soc.load("ascend910b1"), ops.operator("moe_gating_topk")
 
     def us(experts: int, cores: int) -> float | str:
         if experts / cores > RESIDENT:
             return "–"
-        plan = host.plan("optimised", chip, np.zeros((1, experts), np.float32), k=8, cores_per_row=cores)
-        timeline = plan.launch("moe_gating_topk", soc=chip, time_only=True).timeline
-        return round(float(timeline.microseconds), 2)
+        x = np.zeros((1, experts), np.float32)
+        return round(operator.run(x, k=8, cores_per_row=cores, soc=chip, options={"time_only": True}).time_us, 2)
 
     rows = tuple((f"{experts:,}", *(us(experts, cores) for cores in CORES)) for experts in EXPERTS)
     return [

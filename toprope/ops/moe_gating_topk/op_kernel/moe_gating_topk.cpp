@@ -242,7 +242,7 @@ extern "C" __global__ __aicore__ void moe_gating_topk(GM_ADDR x, GM_ADDR bias, G
     if (TILING_KEY_IS(1))
         GateWholeRows<DTYPE_X>().Run(x, bias, y, expert_idx, data);
     else if (TILING_KEY_IS(2))
-        GateShared<DTYPE_X>().Run(x, bias, y, expert_idx, workspace, data);
+        GateShared<DTYPE_X>().Run(x, bias, y, expert_idx, GetUserWorkspace(workspace), data);
 }
 
 // Row by row: scores, the groups one after the other, and k times the largest of what is left.
