@@ -14,7 +14,7 @@ from toprope.source import strip_comments
 
 # Folders and names that hold code of other generations only.
 _OTHER_GENERATION = re.compile(r"arch(?!22\b)\d\d|_apt\b|_apt\.|regbase|_950\b")
-_ENTRY = re.compile(r"\b__global__\b")
+_ENTRY = re.compile(r"\b__global__\b(?!\s+__aicpu__)")  # kernels of the AI CPU are none of ours
 
 
 @dataclass(frozen=True)
