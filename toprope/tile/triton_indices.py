@@ -125,7 +125,7 @@ class IndexPrinter(Printer):
         made = self.bits_slot(shape)
         call = {"and": "And", "or": "Or"}[name]
         words = [f"{s}.ReinterpretCast<uint16_t>()" for s in (made, left, right)]
-        self.out.add(f"{call}({', '.join(words)}, {made.bytes // 2});", (left, right), made)
+        self.out.add(f"{call}({', '.join(words)}, {self.count(shape) // 16});", (left, right), made)
         return Bits(self.words, shape, BitsForm(made, False, "", None, None))
 
     def never(self, x: Any) -> Mask:
@@ -138,7 +138,7 @@ class IndexPrinter(Printer):
             return form.slot
         made = self.bits_slot(x.shape)
         words = [f"{s}.ReinterpretCast<uint16_t>()" for s in (made, form.slot)]
-        self.out.add(f"Not({', '.join(words)}, {made.bytes // 2});", (form.slot,), made)
+        self.out.add(f"Not({', '.join(words)}, {self.count(x.shape) // 16});", (form.slot,), made)
         return made
 
     def bits_of(self, x: Mask, shape: tuple[int, ...] | None = None) -> Bits:

@@ -105,7 +105,7 @@ class TritonProgram:
             functions = {FILL_LANES: FILL_LANES, **functions}
         call = ", ".join([*self.params, *self.dims])
         body = f"    {self.class_name} op;\n    op.Init({call});\n    op.Process();\n"
-        entry = entry_text(self.name, list(self.params), [], self.fields(), body, "AIV_ONLY", tiling_struct)
+        entry = entry_text(self.name, list(self.params), {}, self.fields(), body, "AIV_ONLY", tiling_struct)
         pieces = "".join(f"{t.strip()}\n\n" for t in functions.values())
         return (
             head_text(self.name, self.file, self.sizes, tiling_struct)
