@@ -158,6 +158,41 @@ def linear_softmax(
             y[i, c] = tile.exp(p[:, c] - m) / s
 
 
+@tile.kernel
+def attention(
+    q: In["S", "D", f16],
+    k: In["T", "D", f16],
+    v: In["T", "D", f16],
+    o: Out["S", "D", f16],
+    *,
+    BM=tile.tune(64),
+    BN=tile.tune(128),
+    BK=tile.tune(64),
+    C=tile.tune(512),
+    scale=0.125,
+):
+    (S, D), T = q.shape, k.shape[0]
+    for i in tile.tiles(S, BM):
+        s = tile.stage((i, T), f32)
+        p = tile.stage((i, T), f16)
+        for j in tile.tiles(T, BN):
+            acc = tile.acc((i, j))
+            for d in tile.tiles(D, BK, depth=2):
+                acc += q[i, d] @ k[j, d].T
+            s[:, j] = acc
+        m, n = tile.full((i, 1), -tile.inf), tile.zeros((i, 1))
+        for c in tile.tiles(T, C, depth=2):
+            m2 = tile.maximum(m, tile.max(s[:, c] * scale, 1))
+            n, m = n * tile.exp(m - m2) + tile.sum(tile.exp(s[:, c] * scale - m2), 1), m2
+        for c in tile.tiles(T, C, depth=2):
+            p[:, c] = (tile.exp(s[:, c] * scale - m) / n).to(f16)
+        for j in tile.tiles(D, BN):
+            acc = tile.acc((i, j))
+            for t in tile.tiles(T, BK, depth=2):
+                acc += p[:, t] @ v[t, j]
+            o[i, j] = acc.to(f16)
+
+
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     x = rng.standard_normal((101, 1003), dtype=np.float32)

@@ -16,15 +16,18 @@ HEAD = """from toprope import tile
 from toprope.tile import In, Out, f16, f32
 
 @tile.kernel
-def random_kernel(x: In["M", "N", {kind}], y: In["M", "N", {kind}], g: In["N", {kind}], z: Out["M", "N", {kind}]):
+def random_kernel(
+    x: In["M", "N", {kind}], y: In["M", "N", {kind}], g: In["N", {kind}], z: Out["M", "N", {kind}],
+    *, R=tile.tune({rows}), C=tile.tune({columns}),
+):
     M, N = x.shape
-    for r in tile.tiles(M, {rows}, depth={depth}):
+    for r in tile.tiles(M, {r}, depth={depth}):
         m, s = tile.full((r, 1), -2.0), tile.zeros((r, 1))
-        for c in tile.tiles(N, {columns}, depth={depth}):
+        for c in tile.tiles(N, {c}, depth={depth}):
             t = ({first}).to(f32)
             m = tile.maximum(m, tile.max(t, 1))
             s = s * 0.5 + tile.sum(t, 1)
-        for c in tile.tiles(N, {columns}):
+        for c in tile.tiles(N, {c}):
             z[r, c] = ({second}){exit}
 """
 SAFE_UNARY = [
@@ -71,10 +74,14 @@ def texts(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from(["f32", "f16"]))
     tiles = ["x[r, c]", "y[r, c]", "(x[r, c] * g[c])", "(g[c] - y[r, c])"]
     wide = tiles if kind == "f32" else [f"{t}.to(f32)" for t in tiles]
+    rows, columns = draw(st.sampled_from([2, 3, 8])), draw(st.sampled_from([16, 50, 200]))
+    is_open = draw(st.booleans())  # sizes that the host may choose anew, or numbers that stay
     return HEAD.format(
         kind=kind,
-        rows=draw(st.sampled_from([2, 3, 8])),
-        columns=draw(st.sampled_from([16, 50, 200])),
+        rows=rows,
+        columns=columns,
+        r="R" if is_open else rows,
+        c="C" if is_open else columns,
         depth=draw(st.sampled_from([1, 2])),
         first=draw(expressions(tiles)),
         second=draw(expressions([*wide, f"({wide[0]} - m)", f"(s * {wide[1]})"])),
@@ -104,7 +111,7 @@ def agree(text: str) -> None:
     kind = np.float16 if '"N", f16]' in text else np.float32
     with tempfile.TemporaryDirectory() as folder:
         kernel = load(text, Path(folder))
-        for m, n in [(1, 1), (7, 49), (10, 201)]:
+        for m, n in [(1, 1), (7, 49), (10, 201), (150, 57)]:
             rng = np.random.default_rng(m)
             x, y = rng.normal(0, 1, (2, m, n)).astype(kind)
             g = rng.normal(0, 1, n).astype(kind)

@@ -53,6 +53,13 @@ def define(tmp_path: Path, body: str) -> Any:
         (LOOP + "        z[i] = x[i] @ x[i]\n", 6, "another form than the cube's", "tile.acc"),
         (LOOP + "        z[i] = [x[i]][0]\n", 7, "a list", "no lists"),
         (LOOP + "        z[i] = x[i]\n" + LOOP + "        z[i] = x[i]\n", 8, "one outermost tiles loop", "two kernels"),
+        (LOOP + "        z[i] = tile.cumsum(x[i])\n", 7, "tile.cumsum is not part", "triangle of ones"),
+        (LOOP + "        z[i] = tile.argmax(x[i])\n", 7, "tile.argmax is not part", "tile.arange(c)"),
+        (LOOP + "        z[i] = x[i] ** 1.5\n", 7, "a power of 1.5", "tile.exp(tile.log(x) * p)"),
+        (LOOP + "        z[i] = x[i].to(tile.i8).to(f16).to(f32)\n", 7, "float32 to int8", ".to(tile.f16).to(tile.i8)"),
+        (LOOP + "        z[i] = x[None, i]\n", 7, "None stands elsewhere", "x[r, None]"),
+        (LOOP + "        z[i] = x[h[i]]\n", 7, "not a step of a tiles loop", "int32 or int64"),
+        (LOOP + "        z[i] = tile.arange(3)\n", 7, "something else than a step", "tile.arange(c)"),
         ("    for i in tile.tiles(x.shape[0], T, dept=2):\n        z[i] = x[i]\n", 6, "no option dept", "depth"),
         (
             "    for i in tile.tiles(x.shape[0], T, swizzle=4):\n        z[i] = x[i]\n",

@@ -87,6 +87,14 @@ class Tile:
     def __rtruediv__(self, other: Any) -> Tile:
         return binary("div", other, self)
 
+    def __pow__(self, exponent: float) -> Tile:
+        if exponent in rules.ROOTS:
+            return unary(rules.ROOTS[exponent])(self)
+        found = self
+        for _ in range(rules.whole_power(exponent) - 1):
+            found = binary("mul", found, self)
+        return found
+
     def __neg__(self) -> Tile:
         return binary("mul", self, -1)
 
@@ -143,13 +151,17 @@ class GlobalArray:
     def place(self, key: Any) -> tuple[Any, ...]:
         """The NumPy index of a tile index; a step of size-1 tiles drops its axis."""
         keys = key if isinstance(key, tuple) else (key,)
+        down = keys[-1:] == (None,) and len(keys) > 1  # x[r, None]: one number for each row
+        keys = keys[:-1] if down else keys
         if len(keys) != self.data.ndim:
             raise TileError(
                 f"{len(keys)} indices for an array of {self.data.ndim} dimensions", cure="one index per dimension"
             )
-        return tuple(
-            self.entries(k, n) if isinstance(k, Tile) else k.numpy for k, n in zip(keys, self.shape, strict=True)
+        found = tuple(
+            self.entries(k, n) if isinstance(k, Tile) else k if isinstance(k, int) else k.numpy
+            for k, n in zip(keys, self.shape, strict=True)
         )
+        return (*found, None) if down else found
 
     def entries(self, index: Tile, extent: int) -> Array:
         """An index tile, checked against the axis that it indexes. Raises TileError."""
@@ -211,7 +223,7 @@ def compare(name: str, a: Tile, b: Any) -> Tile:
     if isinstance(b, Tile):
         rules.require_same(name, a.dtype, b.dtype)
     right = b.data if isinstance(b, Tile) else _number(b, a.dtype)
-    return Tile(rules.COMPARE[name].evaluate(a.data, right))
+    return Tile(rules.COMPARE[name].evaluate(a.data, right), a.dtype)  # of what was compared
 
 
 def unary(name: str) -> Callable[[Tile], Tile]:
@@ -239,19 +251,21 @@ def reduce(name: str) -> Callable[..., Tile]:
     return evaluate
 
 
+def arange(step: Span, kind: Dtype = f32) -> Tile:
+    """The places of a step's elements on its axis."""
+    return Tile(np.arange(step.lo, step.hi).astype(numpy_of(kind)), kind)
+
+
 def gather(x: Tile, index: Tile) -> Tile:
     """Elements of a tile of one dimension by an index tile. Raises TileError for an entry outside it."""
     return Tile(x.data[GlobalArray(x.data).entries(index, x.data.size)], x.dtype)
 
 
 def where(condition: Tile, a: Any, b: Any) -> Tile:
-    """a where the condition holds, else b; a is a tile, b a tile or a number."""
-    if not isinstance(a, Tile):
-        raise TileError(
-            "the first choice of where is a number", cure="turn the condition round, so that the tile comes first"
-        )
-    right = b.data if isinstance(b, Tile) else _number(b, a.dtype)
-    return Tile(np.where(condition.data, a.data, right))
+    """a where the condition holds, else b; tiles or numbers."""
+    kind = a.dtype if isinstance(a, Tile) else b.dtype if isinstance(b, Tile) else condition.dtype
+    left, right = (v.data if isinstance(v, Tile) else _number(v, kind) for v in (a, b))
+    return Tile(np.where(condition.data, left, right), kind)
 
 
 def full(shape: Any, value: float, kind: Dtype = f32) -> Tile:
@@ -345,6 +359,7 @@ BUILTINS = {
     **{name: Builtin(name, reduce(name)) for name in rules.REDUCE},
     "maximum": Builtin("maximum", lambda a, b: binary("maximum", a, b)),
     "minimum": Builtin("minimum", lambda a, b: binary("minimum", a, b)),
+    "arange": Builtin("arange", arange),
     "gather": Builtin("gather", gather),
     "where": Builtin("where", where),
     "full": Builtin("full", full),

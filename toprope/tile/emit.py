@@ -324,9 +324,12 @@ class ClassText(Operations):
         for v in region.loads:
             home, name = self.plan.places[v].home, self.names[v]
             lines.append(f"LocalTensor<{v.dtype.cpp}> {name} = {home}.DeQue<{v.dtype.cpp}>();")
-            if 32 * 8 // v.dtype.bits != self.pitch and not v.spread:
+            if 32 * 8 // v.dtype.bits != self.pitch and not v.spread and not v.is_rows:
                 self.used_text["FillPitch"] = FILL_PITCH
                 lines.append(f"FillPitch({name}, {self.extent(v.axes[0])}, {self.extent(v.axes[1])}, {self.width(v)});")
+            if v.is_rows and v.dtype.bits == 32:  # instructions on numbers per row run over whole sixteens
+                self.used_text["FillPitch"] = FILL_PITCH
+                lines.append(f"FillPitch({name}, 1, {self.extent(v.axes[0])}, {self.lanes(v)});")
         outputs = {s.value: k for k, s in enumerate(region.stores)}
         declared = {self.naming(v) for v in region.loads}
         last = 0

@@ -58,6 +58,12 @@ class Copies:
             one = f"DataCopyExtParams{{1, {columns} * {size}, 0, 0, 0}}, {pad.format(v.dtype.cpp, f'{up} - {columns}')}"
             return self.each(v.array, v.where, v, f"DataCopyPad({name}[{{at}}], {v.array}Gm[{{place}}], {one});")
         gap = "0"
+        if v.is_rows:  # one number per row, side by side
+            return [
+                f"DataCopyPad({name}, {v.array}Gm[{self.offset(v.where, v.array)}],",
+                f"            DataCopyExtParams{{1, {self.extent(v.axes[0])} * {size}, 0, 0, 0}},",
+                f"            {pad.format(v.dtype.cpp, f'({self.extent(v.axes[0])} + {per_block - 1}) / {per_block} * {per_block} - ' + self.extent(v.axes[0]))});",
+            ]
         if v.axes[0] != ONE:
             self.limit_rows(v)
             gap = f"({self.row_stride(v.where, v.array)} - {columns}) * {size}"
@@ -128,7 +134,11 @@ class Copies:
         position = self.offset(
             found.where, found.array, {i: f"({clean(i.name)}Begin + {clean(i.name)}At)" for i in steps}
         )
-        lines.append(f"{indent}const uint64_t entry = static_cast<uint64_t>({found.array}Gm.GetValue({position}));")
+        entry = f"{found.array}Gm.GetValue({position})"
+        if (found.scale, found.shift) != (1, 0):
+            entry = f"static_cast<int64_t>({entry})" + (f" * {found.scale}" if found.scale != 1 else "")
+            entry += f" {'-' if found.shift < 0 else '+'} {abs(found.shift)}" if found.shift else ""
+        lines.append(f"{indent}const uint64_t entry = static_cast<uint64_t>({entry});")
         at = " + ".join(f"{clean(i.name)}At" for i in steps) or "0"
         if len(steps) == 2:
             at = f"({clean(steps[0].name)}At * {self.width(v)} + {clean(steps[1].name)}At)"
@@ -145,7 +155,7 @@ class Copies:
         self, where: Sequence[Index | ByIndex], array: str, begins: Mapping[Any, str] | None = None
     ) -> str:  # fmt: skip
         """The first element of a tile in its array."""
-        begin = [(begins or {}).get(i) or f"{clean(i.name)}Begin" for i in where]
+        begin = [(begins or {}).get(i) or self.begin_of(i) for i in where]
         strides = self.program.strides.get((array, tuple(where)))
         if strides is not None:
             wide = [f"static_cast<uint64_t>({b})" for b in begin]
@@ -155,6 +165,10 @@ class Copies:
         for b, d in zip(begin[1:], self.program.params[array].dims[1:], strict=True):
             text = f"({text} * {d.name} + {b})"
         return text
+
+    def begin_of(self, i: Index | ByIndex) -> str:
+        """Where a step begins, or the place that was written as a number."""
+        return str(i.at) if isinstance(i, Index) and i.at is not None else f"{clean(i.name)}Begin"
 
     def row_stride(self, where: Sequence[Index | ByIndex], array: str) -> str:
         """Elements between two rows of a tile in its array."""

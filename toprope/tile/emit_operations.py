@@ -74,6 +74,8 @@ class Operations(Copies):
             case "cast":
                 mode = rules.CASTS[(v.args[0].dtype, v.dtype)]
                 return [f"Cast({d}, {a[0]}, RoundMode::{mode}, {self.lanes(v)});"]
+            case "arange":
+                return [f"CreateVecIndex({d}, static_cast<{v.dtype.cpp}>({clean(v.axes[1])}Begin), {n});"]
             case "full":
                 return [f"Duplicate({d}, {self.number(v)}, {n});"]
             case "copy" | "assign":

@@ -12,8 +12,11 @@ from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.tile import rules
-from toprope.tile.language import Builtin, Param, TileError, f32, i32
-from toprope.tile.program import ONE, ByIndex, Index, Number, Region, Value
+from toprope.tile.indexing import ArrayName, Indexing, show_axes
+from toprope.tile.language import Builtin, Param, TileError, f16, f32, i16, i32
+from toprope.tile.program import ONE, Index, Number, Region, Value
+
+__all__ = ["ArrayName", "Expressions", "Source", "show_axes"]
 
 _BINARY: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARE: dict[type, str] = {
@@ -36,13 +39,6 @@ _INSTEAD = {
     ast.BoolOp: ("and/or", "multiply conditions by nesting tile.where"),
     ast.IfExp: ("a if c else b", "write tile.where(c, a, b)"),
 }
-
-
-class ArrayName:
-    """A parameter's name inside the kernel."""
-
-    def __init__(self, name: str, param: Param, atomic: bool = False) -> None:
-        self.name, self.param, self.atomic = name, param, atomic
 
 
 class Source:
@@ -71,7 +67,7 @@ class Source:
         )
 
 
-class Expressions:
+class Expressions(Indexing):
     """What is known while reading one variant, and the meaning of every expression."""
 
     def __init__(
@@ -125,6 +121,8 @@ class Expressions:
                     if isinstance(value, Number):
                         return self.fold("-", Number("0", 0), value)
                     return self.binary("mul", value, Number("-1", -1), node.lineno)
+                case ast.BinOp(op=ast.Pow()):
+                    return self.power(node)
                 case ast.BinOp() if type(node.op) in _BINARY:
                     return self.operator(node)
                 case ast.Compare() if len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
@@ -156,6 +154,8 @@ class Expressions:
                 return ArrayName(owner.name, owner.param, atomic=True)
         if isinstance(owner, Value) and node.attr == "dtype":
             return owner.dtype
+        if inspect.ismodule(owner) and owner.__name__ == "toprope.tile" and node.attr in rules.INSTEAD:
+            raise TileError(f"tile.{node.attr} is not part of the tile language", cure=rules.INSTEAD[node.attr])
         if inspect.ismodule(owner) and hasattr(owner, node.attr):
             value = getattr(owner, node.attr)
             return Number("inf", value) if isinstance(value, float) else value
@@ -175,67 +175,35 @@ class Expressions:
             raise TileError(
                 f"{owner.name} is an Out array and is read", cure="keep the value in a name, or declare another In"
             )
-        where = self.index(node, owner)
+        down, where = self.is_down(node), self.index(node, owner)
         kind, axes = owner.param.dtype, self.axes_of(where)
+        if down:
+            axes = (axes[1], ONE)
         loaded = self.value(Value("load", "", [], kind, axes, node.lineno, array=owner.name, where=where))
         if not loaded.spread:
             return loaded
         rules.require("an index of elements", rules.GATHERED, kind)
         return self.value(Value("pack", "", [loaded], kind, axes, node.lineno))
 
-    def index(self, node: ast.Subscript, array: ArrayName) -> tuple[Index | ByIndex, ...]:
-        """Where a tile lies: steps of loops, at most one of them replaced by the entries of an index array."""
-        found = self.expression(node.slice) if not isinstance(node.slice, ast.Slice) else None
-        where = tuple(map(self.entries, found if isinstance(found, tuple) else (found,)))
-        if not all(isinstance(i, Index | ByIndex) for i in where):
-            raise self.error(
-                node, f"{ast.unparse(node)}: an index is not a step of a tiles loop",
-                "index with loop names, or with a tile of an int32 array as it was loaded",
-            )  # fmt: skip
-        if len(where) != len(array.param.dims):
-            raise self.error(
-                node,
-                f"{len(where)} indices for {len(array.param.dims)} dimensions of {array.name}",
-                "one per dimension",
-            )
-        return where
-
-    def entries(self, index: Any) -> Any:
-        """A loaded tile of int32 used as an index stands for the entries of its array."""
-        is_tile = isinstance(index, Value) and index.op == "load" and index.dtype == i32 and not index.by_index
-        return ByIndex(index.array, tuple(i for i in index.where if isinstance(i, Index))) if is_tile else index
-
-    def axes_of(self, where: tuple[Index | ByIndex, ...]) -> tuple[str, str]:
-        by = [i for i in where if isinstance(i, ByIndex)]
-        if by:
-            return self.axes_by_index(where, by)
-        names = [i.name for i in where if not i.unit]
-        if len(names) > 2:
-            raise TileError(
-                f"a tile of {len(names)} dimensions", cure="loop over the leading axes with tiles of size 1"
-            )
-        rows, columns = [ONE] * (2 - len(names)) + names
-        return rows, columns
-
-    def axes_by_index(self, where: tuple[Index | ByIndex, ...], by: list[ByIndex]) -> tuple[str, str]:
-        """Elements have the axes of their index tile, rows its one axis and the columns they are cut to."""
-        names = [i.name for i in by[0].where if not i.unit]
-        steps = [i for i in where if isinstance(i, Index) and not i.unit]
-        in_rows = steps == [where[-1]] and len(names) < 2
-        if len(by) > 1 or len(names) > 2 or (steps and not in_rows):
-            raise TileError(
-                "more axes by index than a copy can follow",
-                cure="write x[..., index] for elements or x[index, c] for pieces of rows; loop over the other axes with tiles of size 1",
-            )
-        names += [i.name for i in steps]
-        rows, columns = [ONE] * (2 - len(names)) + names
-        return rows, columns
-
     def operator(self, node: ast.BinOp) -> Any:
         left, right = self.expression(node.left), self.expression(node.right)
         if isinstance(left, Number) and isinstance(right, Number):
             return self.fold({"add": "+", "sub": "-", "mul": "*", "div": "/"}[_BINARY[type(node.op)]], left, right)
         return self.binary(_BINARY[type(node.op)], left, right, node.lineno)
+
+    def power(self, node: ast.BinOp) -> Any:
+        """x ** n: products for whole numbers, roots for halves."""
+        base, exponent = self.expression(node.left), self.expression(node.right)
+        if not isinstance(base, Value) or not isinstance(exponent, Number) or exponent.value is None:
+            raise TileError(
+                "a power of something else than a tile to a constant", cure="write tile.exp(tile.log(x) * p)"
+            )
+        if exponent.value in rules.ROOTS:
+            return self.builtin(rules.ROOTS[exponent.value], [base], {}, node.lineno)
+        found = base
+        for _ in range(rules.whole_power(exponent.value) - 1):
+            found = self.binary("mul", found, base, node.lineno)
+        return found
 
     def fold(self, sign: str, a: Number, b: Number) -> Number:
         text = f"({a.text} {sign} {b.text})"
@@ -249,7 +217,10 @@ class Expressions:
         if isinstance(a, Value) and isinstance(b, Value):
             rules.require_same(name, a.dtype, b.dtype)
             rules.require(name, row.dtypes, a.dtype)
-            return self.value(Value("binary", name, [a, b], a.dtype, self.joined(a, b), line))
+            axes = self.joined(a, b)
+            if axes not in (a.axes, b.axes):
+                a = self.repeated(a, axes, line)
+            return self.value(Value("binary", name, [a, b], a.dtype, axes, line))
         scalar_first = isinstance(a, Number)
         x, s = (b, a) if scalar_first else (a, b)
         if not isinstance(x, Value) or not isinstance(s, Number):
@@ -289,12 +260,19 @@ class Expressions:
                 )
             axes.append(q if p == ONE else p)
         joined = (axes[0], axes[1])
-        if joined not in (a.axes, b.axes) or (ONE in joined and joined[1] == ONE and a.axes != b.axes):
+        if joined[1] == ONE and a.axes != b.axes:
             raise TileError(
-                f"tiles of axes {show_axes(a.axes)} and {show_axes(b.axes)} both have to be repeated",
-                cure="add the smaller one to a full tile first",
+                f"a tile of one number meets one of axes {show_axes(joined)}",
+                cure="keep one number for each row: tile.full((r, 1), v), x[r, None]",
             )
         return joined
+
+    def repeated(self, x: Value, axes: tuple[str, str], line: int) -> Value:
+        """The tile written out along the axes that it lacks. Adding to -0 changes no bit."""
+        if x.axes == axes:
+            return x
+        zero = self.value(Value("full", "", [], x.dtype, axes, line, number=Number("-0.0", -0.0)))
+        return self.value(Value("binary", "add", [zero, x], x.dtype, axes, line))
 
     def compare(self, name: str, a: Any, b: Any, line: int) -> Any:
         if isinstance(a, Number) and isinstance(b, Number):
@@ -309,8 +287,9 @@ class Expressions:
         args, number = ([a, b], None) if isinstance(b, Value) else ([a], b)
         if len(args) == 2:
             rules.require_same(name, a.dtype, b.dtype)
-            if a.axes != b.axes:
-                raise TileError("a comparison repeats one side", cure="subtract first and compare with 0")
+            axes = self.joined(a, b)
+            a, b = self.repeated(a, axes, line), self.repeated(b, axes, line)
+            args = [a, b]
         return self.value(Value("compare", name, args, a.dtype, a.axes, line, number=number))
 
     def call(self, node: ast.Call) -> Any:
@@ -343,6 +322,8 @@ class Expressions:
             return self.binary(name, args[0], args[1], line)
         if name in rules.REDUCE:
             return self.reduce(name, args[0], (args[1:] or [named.get("axis", Number("-1", -1))])[0], line)
+        if name == "arange":
+            return self.arange(args[0] if args else None, (args[1:] or [named.get("kind", f32)])[0], line)
         if name == "gather":
             return self.gather(args[0], args[1], line)
         if name in ("full", "zeros"):
@@ -362,6 +343,15 @@ class Expressions:
         axes = (ONE, x.axes[1]) if axis.value == 0 and last == 1 else (x.axes[0], ONE)
         return self.value(Value("reduce", name, [x], x.dtype, axes, line))
 
+    def arange(self, step: Any, kind: Any, line: int) -> Value:
+        """The places of a step's elements on its axis."""
+        if not isinstance(step, Index) or step.unit:
+            raise TileError(
+                "arange of something else than a step of a loop", cure="write tile.arange(c), c of tile.tiles"
+            )
+        rules.require("arange", (i16, f16, i32, f32), kind)
+        return self.value(Value("arange", "", [], kind, (ONE, step.name), line))
+
     def gather(self, x: Value, index: Value, line: int) -> Value:
         """Elements of a tile of one row, by a tile of int32 that may have been computed."""
         rules.require("gather", rules.GATHERED, x.dtype)
@@ -379,31 +369,24 @@ class Expressions:
         if not isinstance(condition, Value) or condition.op != "compare":
             raise TileError("the condition of where is not a comparison", cure="write tile.where(x > 0, a, b)")
         if not isinstance(a, Value):
-            raise TileError(
-                "the first choice of where is a number", cure="turn the condition round, so that the tile comes first"
-            )
-        others = [b] if isinstance(b, Value) else []
+            kind = b.dtype if isinstance(b, Value) else condition.dtype
+            a = self.value(Value("full", "", [], kind, condition.axes, line, number=a))
+        a = self.repeated(a, condition.axes, line) if self.joined(a, condition) == condition.axes else a
+        others = (
+            [self.repeated(b, condition.axes, line)]
+            if isinstance(b, Value) and self.joined(b, condition) == condition.axes
+            else []
+        )
         for other in others:
             rules.require_same("where", a.dtype, other.dtype)
         if any(v.axes != condition.axes for v in [a, *others]) or a.dtype != condition.dtype:
             raise TileError(
                 "condition and choices of where differ in axes or element type", cure="bring them to one shape and type"
             )
+        if isinstance(b, Value) and not others:
+            raise TileError("a choice of where is larger than its condition", cure="compare tiles of the full shape")
         number = None if others else b
         return self.value(Value("select", "", [condition, a, *others], a.dtype, a.axes, line, number=number))
-
-    def shape(self, items: Any) -> tuple[str, str]:
-        parts = items if isinstance(items, tuple) else (items,)
-        axes = [
-            ONE if isinstance(p, Number) and p.value == 1 else p.name if isinstance(p, Index) else "" for p in parts
-        ]
-        if "" in axes or len(axes) > 2:
-            raise TileError(
-                "a shape holds something else than loop names and 1",
-                cure="write tile.zeros((r, 1)) or tile.full((i,), v)",
-            )
-        rows, columns = [ONE] * (2 - len(axes)) + axes
-        return rows, columns
 
     def macro(self, function: Callable[..., Any], args: list[Any], named: dict[str, Any]) -> Any:
         """A plain Python function of tiles, expanded in place: assignments and one return."""
@@ -479,7 +462,3 @@ class Expressions:
             type(node), (type(node).__name__, "see docs/tile.md for what a kernel may contain")
         )
         return self.error(node, f"{what} is not part of the tile language", instead)
-
-
-def show_axes(axes: tuple[str, str]) -> str:
-    return f"({axes[0]}, {axes[1]})"

@@ -11,7 +11,7 @@ import numpy as np
 from toprope.dtypes import Dtype, dtype
 from toprope.errors import TopropeError
 
-f32, f16, bf16, i32, i16 = (dtype(name) for name in ("f32", "f16", "bf16", "int32", "int16"))
+f32, f16, bf16, i64, i32, i16, i8 = (dtype(name) for name in ("f32", "f16", "bf16", "int64", "int32", "int16", "int8"))
 FLOATS = (f16, f32)
 inf = float("inf")
 

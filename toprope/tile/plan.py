@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from toprope.dtypes import Dtype
 from toprope.tile.amounts import NOTHING, Amount, most_of
 from toprope.tile.emit_text import BLOCK_BYTES, GROUP_ROWS, REPEAT_BYTES, row_reduce_bytes, rows_room_bytes
-from toprope.tile.language import i32
+from toprope.tile.language import TileError, i32
 from toprope.tile.program import ONE, ByIndex, Index, Loop, Program, Region, Value, clean
 
+EVENTS = 8  # between two pipes of a core
 UB_BYTES = 196608  # the unified buffer of every chip with cube and vector cores side by side
 _IN_PLACE = {"binary", "scalar", "unary", "select", "copy"}
 
@@ -181,6 +182,8 @@ def place(program: Program) -> Plan:
     for region in program.regions():
         _rings(plan, region)
     _permanent(plan)
+    _few_events(plan.inputs)
+    _few_events(plan.outputs)
     for region in program.regions():
         _temporaries(plan, region)
     _scratch(plan)
@@ -188,7 +191,13 @@ def place(program: Program) -> Plan:
 
 
 def _drop_unused_loads(region: Region) -> None:
-    """A tile of indices that only says where another one lies is read entry by entry, not copied."""
+    """What nothing reads is left out; a tile of indices that only says where another one lies is read entry by entry, not copied."""
+    stored = {id(s.value) for s in region.stores}
+    needed: set[int] = set()
+    for o in reversed(region.ops):
+        if id(o) in needed or id(o) in stored or o.persistent or o.target is not None or o.op == "assign":
+            needed |= {id(o), *(id(a) for a in o.args)}
+    region.ops = [o for o in region.ops if id(o) in needed]
     used = {id(a) for o in region.ops for a in o.args} | {id(s.value) for s in region.stores}
     region.loads = [v for v in region.loads if id(v) in used or v.persistent]
 
@@ -245,6 +254,18 @@ def _rings(plan: Plan, region: Region) -> None:
             size = bytes_of(plan.program, v)
             rings[i].bytes, rings[i].depth = rings[i].bytes.most(size), max(rings[i].depth, region.depth)
             plan.places[v] = Place(f"{stem}{i}", Amount(), size, rule)
+
+
+def _few_events(rings: list[Ring]) -> None:
+    """Each buffer of a queue takes an event between two pipes, and there are eight: the smallest rings go down to one buffer."""
+    for ring in sorted(rings, key=lambda r: sum(c for _, c in r.bytes.terms)):
+        if sum(r.depth for r in rings) > EVENTS:
+            ring.depth = 1
+    if len(rings) > EVENTS:
+        raise TileError(
+            f"{len(rings)} tiles are loaded or stored at the same time; there are {EVENTS} events between two pipes",
+            cure="load or store some of them in a loop of their own, or write two kernels",
+        )
 
 
 def _permanent(plan: Plan) -> None:

@@ -39,6 +39,7 @@ class Index:
     whole: bool = False
     chosen: str = ""
     tune: str = ""
+    at: int | None = None  # a place that is written as a number
 
     @property
     def step(self) -> str:
@@ -53,10 +54,12 @@ class Index:
 
 @dataclass(frozen=True)
 class ByIndex:
-    """Rows or elements that an int32 array names: the entries of `array` at `where`."""
+    """Rows or elements that an int32 or int64 array names: the entries of `array` at `where`, times `scale`, plus `shift`."""
 
     array: str
     where: tuple[Index, ...]
+    scale: int = 1
+    shift: int = 0
 
     @property
     def name(self) -> str:

@@ -18,6 +18,8 @@ _GE_TYPES = {
     "bfloat16": "DT_BF16",
     "int32": "DT_INT32",
     "int16": "DT_INT16",
+    "int8": "DT_INT8",
+    "int64": "DT_INT64",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from toprope.dtypes import Dtype
 from toprope.tile import lanes
-from toprope.tile.language import FLOATS, TileError, bf16, f16, f32, i16, i32
+from toprope.tile.language import FLOATS, TileError, bf16, f16, f32, i8, i16, i32, i64
 
 Array = np.ndarray[Any, Any]
 NUMBERS = (i16, f16, i32, f32)
@@ -60,6 +60,7 @@ COMPARE = {
     "ne": Operation("NE", FLOATS, np.not_equal),
 }
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+INDICES = (i32, i64)  # arrays whose entries say where elements or rows lie
 PRODUCTS = (f16, bf16)  # operands of @
 REDUCE = {"sum": (f32,), "max": (f16, f32), "min": (f16, f32)}
 GATHERED = (i16, f16, bf16, i32, f32)  # elements that Gather and Brcb move
@@ -72,7 +73,35 @@ CASTS = {
     (f32, i32): "CAST_RINT",
     (f16, i32): "CAST_RINT",
     (i32, f32): "CAST_RINT",
+    (f16, i8): "CAST_RINT",
+    (i8, f16): "CAST_NONE",
 }
+
+
+ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+# Words of other languages and what to write here.
+INSTEAD = {
+    "argmax": "m = tile.max(x, 1), then tile.min(tile.where(x >= m, tile.arange(c), tile.inf), 1)",
+    "argmin": "m = tile.min(x, 1), then tile.min(tile.where(x <= m, tile.arange(c), tile.inf), 1)",
+    "cumsum": "multiply by a triangle of ones with @, or run over tiles of size 1 with a loop variable",
+    "concat": "give the array an axis of parts and index it with numbers: x[m, 0, d], x[m, 1, d]",
+    "concatenate": "give the array an axis of parts and index it with numbers: x[m, 0, d], x[m, 1, d]",
+    "mean": "divide the sum by the extent: tile.sum(x, 1) / N",
+    "erf": "use tile.gelu or tile.tanh",
+    "dot": "write acc += a[i, k] @ b[k, j] with acc = tile.acc((i, j))",
+    "load": "index the array: x[i]",
+    "store": "assign to the array: y[i] = value",
+    "clip": "write tile.minimum(tile.maximum(x, low), high)",
+    "pow": "write x ** 2, or tile.exp(tile.log(x) * p)",
+    "transpose": "only operands of @ are transposed: a[k, i].T @ b[k, j]",
+}
+
+
+def whole_power(exponent: float) -> int:
+    """How many factors x ** exponent has. Raises TileError for another exponent."""
+    if exponent != int(exponent) or not 1 <= exponent <= 8:
+        raise TileError(f"a power of {exponent}", cure="use 1 to 8, 0.5, -0.5 or -1, or tile.exp(tile.log(x) * p)")
+    return int(exponent)
 
 
 def scalar_operand(operation: str, value: float, *, scalar_first: bool) -> tuple[str, float]:
@@ -108,9 +137,13 @@ def require_same(name: str, a: Dtype, b: Dtype) -> None:
 def require_cast(source: Dtype, target: Dtype) -> None:
     """Raise TileError unless the chip converts `source` to `target` in one instruction."""
     if source != target and (source, target) not in CASTS:
-        reach = ", ".join(t.name for s, t in CASTS if s == source)
-        raise TileError(f"no conversion from {source.name} to {target.name}", cure=f"{source.name} converts to {reach}")
+        direct = [t for s, t in CASTS if s == source]
+        between = next((t for t in direct if (t, target) in CASTS), None)
+        cure = f"{source.name} converts to {', '.join(t.name for t in direct) or 'nothing; it serves as an index'}"
+        if between is not None:
+            cure = f"write .to(tile.{_short(between)}).to(tile.{_short(target)})"
+        raise TileError(f"no conversion from {source.name} to {target.name}", cure=cure)
 
 
 def _short(kind: Dtype) -> str:
-    return {f32: "f32", f16: "f16", bf16: "bf16", i32: "i32", i16: "i16"}[kind]
+    return {f32: "f32", f16: "f16", bf16: "bf16", i64: "i64", i32: "i32", i16: "i16", i8: "i8"}[kind]

@@ -24,6 +24,8 @@ def torch_op(name: str, kernel: TileKernel) -> Any:
         "bfloat16": torch.bfloat16,
         "int32": torch.int32,
         "int16": torch.int16,
+        "int8": torch.int8,
+        "int64": torch.int64,
     }
     inputs = [n for n, p in kernel.params.items() if not p.written]
     outputs = [n for n, p in kernel.params.items() if p.written]
