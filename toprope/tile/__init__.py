@@ -16,8 +16,9 @@
 from __future__ import annotations
 
 from toprope.tile.eager import BUILTINS
+from toprope.tile.functions import gelu, sigmoid, silu, tanh
 from toprope.tile.kernel import TileKernel, kernel
-from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i16, i32, inf, tune
+from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i8, i16, i32, i64, inf, tune
 from toprope.tile.project import project_files
 from toprope.tile.torch_library import torch_op
 from toprope.tile.triton_kernel import TritonKernel, triton
@@ -30,10 +31,54 @@ reciprocal, abs, relu = BUILTINS["reciprocal"], BUILTINS["abs"], BUILTINS["relu"
 sum, max, min, gather = BUILTINS["sum"], BUILTINS["max"], BUILTINS["min"], BUILTINS["gather"]
 maximum, minimum = BUILTINS["maximum"], BUILTINS["minimum"]
 where, full, zeros = BUILTINS["where"], BUILTINS["full"], BUILTINS["zeros"]
-tiles, acc, stage = BUILTINS["tiles"], BUILTINS["acc"], BUILTINS["stage"]
+tiles, acc, stage, arange = BUILTINS["tiles"], BUILTINS["acc"], BUILTINS["stage"], BUILTINS["arange"]
 
 __all__ = [
-    "Candidate", "Dim", "In", "Out", "TileError", "TileKernel", "TileTooLarge", "TritonKernel", "abs", "acc", "bf16", "exp", "f16", "f32", "full", "gather",
-    "i16", "i32", "inf", "kernel", "log", "max", "maximum", "min", "minimum", "project_files", "reciprocal", "relu", "rsqrt", "search", "sqrt", "stage",
-    "stand_in_triton", "sum", "tiles", "torch_op", "triton", "tune", "where", "zeros",
+    "Candidate",
+    "Dim",
+    "In",
+    "Out",
+    "TileError",
+    "TileKernel",
+    "TileTooLarge",
+    "TritonKernel",
+    "abs",
+    "acc",
+    "arange",
+    "bf16",
+    "exp",
+    "f16",
+    "f32",
+    "full",
+    "gather",
+    "gelu",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "inf",
+    "kernel",
+    "log",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "project_files",
+    "reciprocal",
+    "relu",
+    "rsqrt",
+    "search",
+    "sigmoid",
+    "silu",
+    "sqrt",
+    "stage",
+    "stand_in_triton",
+    "sum",
+    "tanh",
+    "tiles",
+    "torch_op",
+    "triton",
+    "tune",
+    "where",
+    "zeros",
 ]  # fmt: skip
