@@ -1,7 +1,8 @@
 """Run benchmarks and keep their figures: python -m benchmarks [NAME ...] [--write].
 
 Each file of this folder answers one question and prints one JSON object; options other than --write are passed on. Results go to
-out/bench/NAME.json and as a table to the screen; --write also sets docs/benchmarks.md anew from every result that is there.
+out/bench/NAME.json and as a table to the screen; --write also sets docs/benchmarks.md and the table of docs/serve.md
+anew from every result that is there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks import _serve_page
 
 HERE = Path(__file__).parent
 
@@ -59,6 +62,7 @@ def main(argv: list[str]) -> int:
         Console(highlight=False).print(table)
     if "--write" in argv:
         write_page(out)
+        _serve_page.write(out)
     return 1 if failed else 0
 
 
