@@ -74,3 +74,16 @@ def test_only_a_source_that_begins_with_the_header_begins_with_its_copy(tmp_path
     kernel.write_text('#include "kernel_operator.h"\n')
     (tmp_path / "own" / "kernel_operator.h").write_text("")
     assert header_ahead(kernel, (tmp_path / "own",)) == ""
+
+
+def test_a_library_is_linked_anew_when_an_object_is_compiled_anew(library: Path, tmp_path: Path) -> None:
+    source = tmp_path / "part.cpp"
+    said = []
+    for number in (5, 6):
+        source.write_text(f'extern "C" int part() {{ return {number}; }}\n')
+        os.utime(source, ns=(number * 10**9, number * 10**9))
+        made = build.shared_library("// the whole\n", link=[build.shared_library(source, extra=("-c",))])
+        once = made.with_name(f"{number}.so")
+        once.write_bytes(made.read_bytes())
+        said.append(ctypes.CDLL(str(once)).part())
+    assert said == [5, 6]

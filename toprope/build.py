@@ -95,8 +95,8 @@ def shared_library(
 ) -> Path:
     """Compile C++ text (str) or a file (Path) into a shared library and return its path.
 
-    The result is cached: the key is the text, the flags and the compiler; a list of the files that were included, with
-    their digests, is kept beside it. `ahead` names a header of the library that the text includes before anything else: the
+    The result is cached: the key is the text, the flags and the compiler; a list of the files that were included or linked,
+    with their digests, is kept beside it. `ahead` names a header of the library that the text includes before anything else: the
     compiler may then begin with a copy that it has read before. Raises NoCompiler, CompileFailed.
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
@@ -109,7 +109,7 @@ def shared_library(
         *extra,
     ]
     text = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
-    key_text = json.dumps([text, arguments, [str(p) for p in link], _compiler_stamp()])
+    key_text = json.dumps([text, arguments, {"link": [str(p) for p in link]}, _compiler_stamp()])
     key = hashlib.sha256(key_text.encode()).hexdigest()[:24]
     library, manifest = cache_dir() / f"{key}.so", cache_dir() / f"{key}.json"
     if library.exists() and manifest.exists():
@@ -144,6 +144,7 @@ def shared_library(
         ours = str(INCLUDE)  # may itself be installed below /usr
         files = {p: _digest_of(p) for p in listed if p.startswith(ours) or not p.startswith(("/usr/", scratch))}
         files = {p: digest for p, digest in files.items() if p not in begun} | read
+        files |= {str(p): _digest_of(str(p)) for p in link}  # an object keeps its path when its source changes
         partial = Path(scratch) / "manifest.json"
         partial.write_text(json.dumps(files))
         os.replace(out, library)
