@@ -19,6 +19,7 @@ ROWS, WIDTH = 29, 80
 
 HOST = """
 #include "host/tiling/row_tiling.h"
+#include "host/tiling/topk_tiling.h"
 struct Dims {
     int64_t dims[3];
     int64_t GetShapeSize() const { return dims[0] * dims[1] * dims[2]; }
@@ -78,6 +79,15 @@ def text() -> str:
         "SoftmaxFlashV3<half, float>(y, c, b, a, x, e, c, b, a, t, tiling, p);",
         ["m", "k"],
     )
+    for size, c in CPP.items():
+        asks = f"uint32_t most = 0, least = 0; GetTopKMaxMinTmpSize(0, inner, 2, false, false, TopKMode::TOPK_NORMAL, true, {size}, most, least);"
+        out += ub_kernel(
+            f"TopK_{c}",
+            {"x": c, "y": c, "i": "int32_t", "t": "uint8_t"},
+            f"{asks} TopkTiling tiling; const bool good = TopKTilingFunc(0, inner, 2, 8, {size}, false, TopKMode::TOPK_NORMAL, true, tiling);"
+            f"LocalTensor<bool> none; TopK<{c}>(y, i, x, i, none, t, 8, tiling, TopKInfo{{2, inner, inner}}); i.SetValue(120, (int32_t)least); i.SetValue(121, good);",
+            ["inner"],
+        )
     info = "SoftMaxTiling tiling; SoftMaxShapeInfo info{(uint32_t)m, (uint32_t)k, (uint32_t)m, (uint32_t)k};"
     norm = "tiling; tiling.bLength = 1; tiling.sLength = m; tiling.hLength = tiling.originalHLength = k;"
     for c in CPP.values():
@@ -209,6 +219,20 @@ def test_the_softmax_that_levels_means_works_with_the_least(compiled: KernelFile
         assert not mistakes(run)
         results.append(y)
     assert np.array_equal(*results) and results[0].any()
+
+
+@pytest.mark.parametrize("size", CPP)
+def test_top_k_works_with_what_its_host_function_says(compiled: KernelFile, size: int) -> None:
+    t, name = NUMPY[size], f"TopK_{CPP[size]}"
+    x = np.random.default_rng(0).permutation(128).reshape(2, 64).astype(t)
+    y, i = np.zeros((2, 32 // size if size == 2 else 8), t), np.zeros(128, np.int32)
+    call(compiled, name, x, y, i, np.zeros(8192, np.uint8), 64)
+    least, good = int(i[120]), i[121]
+    run = call(compiled, name, x, y, i, np.zeros(least, np.uint8), 64)
+    assert not mistakes(run) and good == 1
+    np.testing.assert_array_equal(y[:, :8], -np.sort(-x, axis=1)[:, :8])
+    short = call(compiled, name, x, y, i, np.zeros(least - 32, np.uint8), 64)
+    assert mistakes(short) == {"temporary-space-too-small"}
 
 
 def test_tiling_structures(compiled: KernelFile) -> None:

@@ -56,9 +56,9 @@ def run_host_tests(checkout: Checkout, operator: Operator, soc: Soc) -> list[Tes
         except TopropeError as error:
             results.append(TestResult(test.stem, "not-built", _first_error(error)))
             continue
-        # A test that needs a source which does not compile finds no function registered, and dies of it.
+        # A test that needs a source which does not compile finds no function registered and dies of it, or gets another's answer.
         results += [
-            TestResult(r.name, "not-built", left_out) if left_out and r.verdict == "crashed" else r
+            TestResult(r.name, "not-built", left_out) if left_out and r.verdict in ("crashed", "failed") else r
             for r in _run(library, test, soc)
         ]
     return results

@@ -8,7 +8,6 @@
 
 namespace AscendC {
 
-enum class TopKMode { TOPK_NORMAL = 0, TOPK_NSMALL = 1 };
 struct TopKInfo {
     int32_t outter = 1, inner = 0, n = 0;
 };

@@ -34,4 +34,15 @@ constexpr RowTemporaries flash_temporaries(uint32_t element_bytes) { return {3, 
 inline constexpr RowTemporaries kPasaTemporaries{4, 1}, kSoftmaxGradTemporaries{1, 2}, kLayerNormTemporaries{2, 2},
     kRmsNormTemporaries{1, 2}, kStatisticsTemporaries{3, 2}, kNormGradTemporaries{4, 3};
 
+// TopK of rows of `inner` elements: entries of eight bytes twice, the values, and their places twice.
+constexpr uint64_t topk_bytes(uint32_t inner, uint32_t element_bytes) {
+    return uint64_t{inner} * (8 + 8 + 4 + 4) + (uint64_t{inner} * element_bytes + 31) / 32 * 32;
+}
+
 }  // namespace toprope
+
+namespace AscendC {
+
+enum class TopKMode { TOPK_NORMAL = 0, TOPK_NSMALL = 1 };
+
+}  // namespace AscendC
