@@ -151,8 +151,7 @@ struct Transfer {
     uint32_t core = 0, pipe = 0, instr = 0;
     bool write = false, counted = false, begun = false;
     double rate = 1, cold_rate = 0, latency = 0, row = 0, odd_rate = 0;
-    double row_cycles = 0;                       // least time of its rows
-    double crowd = 1;                            // its rows take so many times as long for other cores that read near it
+    double row_cycles = 0;                       // least time of its rows, longer for others that read near them
     uint64_t l2_unit = kLineBytes;               // L2 hands out whole units of this many bytes
     double window = 0;                           // bytes in flight while it streams
     double not_before = 0;                       // it cannot end earlier: the cube still computes what it stores
@@ -196,16 +195,14 @@ public:
         const double weight = atomic ? chip_.atomic_weight : 1;
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
-        t.row_cycles += std::max(t.row * t.demand.rows, t.odd_rate > 0 ? t.demand.odd_bytes / t.odd_rate : 0);
         t.range = ranges_.enter(t.demand.first, t.core);
-        if (t.range && t.range->several) {
-            t.demand.l2 *= chip_.same_address_weight;
-        }
+        if (t.range && t.range->several) t.demand.l2 *= chip_.same_address_weight;
         t.page = t.demand.first / (kPageBytes / kLineBytes) * 0x9e3779b97f4a7c15ull >> 50;
         Near& near = near_[t.page];
         Near::Own& own = own_[t.core];
         if (own.page != t.page) own = {t.page, 0};
-        t.crowd = 1 + (near.transfers++ - own.transfers++) * chip_.same_address_delay;
+        const double crowd = 1 + (near.transfers++ - own.transfers++) * chip_.same_address_delay;
+        t.row_cycles += std::max(t.row * t.demand.rows * crowd, t.odd_rate > 0 ? t.demand.odd_bytes / t.odd_rate : 0);
         if (t.write) {
             // A store to lines outside L2 hides its latency behind its lower rate.
             const double hidden = t.cold_rate > 0 ? t.demand.cold / t.cold_rate - t.demand.bytes / t.rate : 0;
@@ -275,7 +272,7 @@ private:
     // What the core's own port needs for all of it. Reads that miss come slower than hits, however idle HBM is.
     static double flow_cycles(const Transfer& t) {
         const double missing = t.cold_rate > 0 ? t.demand.miss * (1 / t.cold_rate - 1 / t.rate) : 0;
-        return std::max(t.demand.bytes / t.rate + missing, t.row_cycles * t.crowd);
+        return std::max(t.demand.bytes / t.rate + missing, t.row_cycles);
     }
     double flight(const Transfer& t) const { return std::min(asked_[t.core], t.window); }
     void change_flight(const Transfer& t, double bytes) {
