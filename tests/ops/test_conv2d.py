@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from toprope import ops, soc
-from toprope.errors import BadArgument
+from toprope.errors import TopropeError
 
 CHIP = soc.load("ascend910b1")
-HOST = ops.host("conv2d")
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:
@@ -22,7 +21,7 @@ def half(*shape: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("inputs", "attributes", "rule"),
     [
-        ((half(1, 1, 8, 8, 16).astype(np.float32), half(1, 3, 3, 1, 16, 16)), {}, "float32"),
+        ((half(1, 1, 8, 8, 16).astype(np.float32), half(1, 3, 3, 1, 16, 16)), {}, "x DT_FLOAT,"),
         ((half(16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "NC1HWC0"),
         ((half(1, 1, 8, 8, 16), half(9, 1, 16, 16)), {}, "FRACTAL_Z"),
         ((half(1, 16, 8, 8), half(1, 3, 3, 1, 16, 16)), {}, "x is NCHW"),
@@ -35,11 +34,15 @@ def half(*shape: int) -> np.ndarray[Any, Any]:
         ((half(1, 1, 4, 4, 16), half(1, 3, 3, 1, 16, 16)), {"dilations": [2, 1]}, "holds the filter"),
         ((half(1, 1, 8, 8, 16), half(1, 3, 3, 1, 16, 16)), {"pads": [1, 1]}, "top, bottom, left, right"),
         ((half(1, 1, 2, 20000, 16), half(1, 2, 2, 1, 16, 16)), {}, "do not fit L1"),
+        ((half(1, 3, 300, 300), half(5, 3, 3, 3)), {}, "65535 pixels"),
+        ((half(1, 3, 8, 8), half(5, 3, 3, 3)), {"tile": [64, 60, 64, 1]}, "multiples of 16"),
     ],
 )
 def test_a_broken_rule_is_named(inputs: tuple[Any, ...], attributes: dict[str, Any], rule: str) -> None:
-    with pytest.raises(BadArgument) as refused:
-        HOST.plan("optimised", CHIP, *inputs, **attributes)
+    with pytest.raises(TopropeError) as refused:
+        ops.operator("conv2d").tiling(
+            shapes=[x.shape for x in inputs], dtypes=[x.dtype.name for x in inputs], **attributes
+        )
     assert rule in str(refused.value)
 
 
@@ -52,12 +55,10 @@ def test_both_formats_are_the_convolution_of_nchw_images() -> None:
     x = random.integers(-3, 4, (2, 19, 9, 11)).astype(np.float16)
     w = random.integers(-2, 3, (21, 19, 3, 3)).astype(np.float16)
     attributes = {"strides": [2, 2], "pads": [1, 1, 1, 1]}
-    blocked = HOST.plan("optimised", CHIP, formats.image_blocks(x), formats.filter_blocks(w), **attributes)
-    blocked.launch("conv2d")
-    plain = HOST.plan("optimised", CHIP, x, w, **attributes)
-    plain.launch("conv2d")
-    y = plain.outputs[0]
-    assert (y == formats.image(blocked.outputs[0], 21)).all()
+    operator = ops.operator("conv2d")
+    blocked = operator(formats.image_blocks(x), formats.filter_blocks(w), **attributes)
+    y = operator(x, w, **attributes)
+    assert (y == formats.image(blocked, 21)).all()
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     for n, f, i, j in ((0, 0, 0, 0), (1, 20, 4, 5), (0, 7, 2, 3)):  # whole numbers: sums are exact
         window = padded[n, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
@@ -68,7 +69,18 @@ def test_both_formats_are_the_convolution_of_nchw_images() -> None:
     ("c1", "size", "kernel", "n1"), [(1, 224, 7, 4), (4, 56, 3, 4), (128, 7, 1, 32), (16, 14, 3, 16)]
 )
 def test_the_search_fits_and_beats_the_simple_tiling(c1: int, size: int, kernel: int, n1: int) -> None:
-    layer = HOST.Layer(8, c1, size, size, n1, kernel, kernel, 1, 1, *[kernel // 2] * 4, 1, 1)
-    chosen = HOST.choose(layer, CHIP)
-    assert chosen.fits(layer, CHIP)
-    assert chosen.cycles(layer, CHIP) < HOST.simple(layer, CHIP, 2).cycles(layer, CHIP)
+    operator, pad = ops.operator("conv2d"), kernel // 2
+    shapes = [(8, c1, size, size, 16), (c1, kernel, kernel, n1, 16, 16), None]
+    found = operator.tiling(shapes=shapes, pads=[pad] * 4, soc=CHIP)
+    t = found.fields
+    weight_bytes = t["packetBlocks"] * kernel * kernel * t["tileN"] * 32
+    assert 2 * (t["imageBytes"] + weight_bytes) <= CHIP.bytes_of("l1")
+    assert 2 * t["tileM"] * t["stepK"] * 2 <= CHIP.bytes_of("l0a")
+    assert 2 * t["tileN"] * t["stepK"] * 2 <= CHIP.bytes_of("l0b")
+    assert t["tileM"] * t["tileN"] * 4 <= CHIP.bytes_of("l0c")
+    x, w = half(*shapes[0]), half(*shapes[1])  # type: ignore[misc]
+    chosen, simple = (
+        operator.run(x, w, soc=CHIP, options={"time_only": True}, pads=[pad] * 4, tile=tile).time_us
+        for tile in ((), (64, 64, 64, 1))
+    )
+    assert chosen < simple

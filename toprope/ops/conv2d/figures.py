@@ -1,8 +1,9 @@
-"""What the search for a tiling gains: the same kernel with tilings that look at nothing, on the layers of ResNet-50."""
+"""What the search for a tiling gains on the layers of ResNet-50, and what NCHW costs."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,47 +11,70 @@ import numpy as np
 
 from toprope import ops, soc
 
+SIMPLE, SQUARE = (64, 64, 64, 1), (128, 128, 64, 4)
+CHIP = "ascend910b1"
+
+
+def layers() -> Iterator[tuple[str, Any, Any, dict[str, Any]]]:
+    """Label, image, filters and attributes of each row of figures.toml."""
+    for row in tomllib.loads((Path(__file__).parent / "figures.toml").read_text())["rows"]:
+        x, w = (np.zeros(i["shape"], np.float16) for i in row["inputs"])
+        yield row["label"], x, w, row["attrs"]
+
 
 def tables() -> list[ops.Table]:
-    """For each layer of figures.toml that is ResNet-50's: the optimised kernel with two fixed tilings and with the one searched."""
-    chip, host = soc.load("ascend910b1"), ops.host("conv2d")
+    """The tilings, then the formats."""
+    return [tilings(), formats()]
+
+
+def tilings() -> ops.Table:
+    """The optimised kernel with two fixed tilings and with the one searched."""
+    chip, operator = soc.load(CHIP), ops.operator("conv2d")
     rows, gains, over_square = [], [], []
-    for row in tomllib.loads((Path(__file__).parent / "figures.toml").read_text())["rows"]:
-        if not row["label"].startswith("ResNet-50"):
+    for label, x, w, attributes in layers():
+        if not label.startswith("ResNet-50"):
             continue
-        x, w = (np.zeros(i["shape"], np.float16) for i in row["inputs"])
-        layer = host.Layer(
-            *(x.shape[i] for i in range(4)), w.shape[3], w.shape[1], w.shape[2], *row["attrs"]["strides"], *row["attrs"]["pads"], 1, 1
-        )
-        us = []
-        for tile in (host.simple(layer, chip, 2), square(layer), host.choose(layer, chip)):
-            planned: ops.Plan = host.plan("optimised", chip, x, w, tile=tile, **row["attrs"])
-            us.append(planned.launch("conv2d", soc=chip, time_only=True).timeline.microseconds)
+        runs = [
+            operator.run(x, w, soc=chip, options={"time_only": True}, tile=tile, **attributes)
+            for tile in (SIMPLE, SQUARE, ())
+        ]
+        us = [r.time_us for r in runs]
         gains.append(us[0] / us[2])
         over_square.append(us[1] / us[2])
-        shape = f"{tile.pixels} x {tile.filters}, {tile.step}, {tile.packet}"
-        rows.append((row["label"], *(round(u, 1) for u in us), shape, f"{gains[-1]:.2f}x", f"{over_square[-1]:.2f}x"))
-    return [
-        ops.Table(
-            "The same kernel with three tilings (ascend910b1, batch 8): simple = 64 x 64, 64, 1 (pixels x filters, step of K, channel blocks of a "
-            "copy); square = 128 x 128, 64, 4, or what the layer leaves of it; chosen = the host's search.",
-            ("layer", "simple µs", "square µs", "chosen µs", "chosen", "gain over simple", "over square"),
-            tuple(rows),
-            f"Mean over the layers: {np.mean(gains):.2f}x over the simple tiling, {np.mean(over_square):.2f}x over the square one.",
-            {
-                "mean_gain": round(float(np.mean(gains)), 2),
-                "mean_gain_over_square": round(float(np.mean(over_square)), 2),
-            },
-        )
-    ]
+        chosen = runs[2].tiling.fields
+        shape = f"{chosen['tileM']} x {chosen['tileN']}, {chosen['stepK']}, {chosen['packetBlocks']}"
+        rows.append((label, *(round(u, 1) for u in us), shape, f"{gains[-1]:.2f}x", f"{over_square[-1]:.2f}x"))
+    return ops.Table(
+        "The same kernel with three tilings (ascend910b1, batch 8): simple = 64 x 64, 64, 1 (pixels x filters, step of K, channel blocks of a "
+        "copy); square = 128 x 128, 64, 4, or what the layer leaves of it; chosen = the host's search.",
+        ("layer", "simple µs", "square µs", "chosen µs", "chosen", "gain over simple", "over square"),
+        tuple(rows),
+        f"Mean over the layers: {np.mean(gains):.2f}x over the simple tiling, {np.mean(over_square):.2f}x over the square one.",
+        {"mean_gain": round(float(np.mean(gains)), 2), "mean_gain_over_square": round(float(np.mean(over_square)), 2)},
+    )
 
 
-def square(layer: Any) -> Any:
-    """A good fixed tiling: 128 x 128, four channel blocks of a copy as long as they fit."""
-    host, chip = ops.host("conv2d"), soc.load("ascend910b1")
-    pixels, filters = min(128, ops.ceil_div(layer.pixels, 16) * 16), min(128, layer.filter_blocks * 16)
-    packet = min(4, layer.channel_blocks)
-    tile = host.Tile(pixels, filters, min(64, packet * layer.taps * 16), packet, 2)
-    while not tile.fits(layer, chip) and tile.packet > 1:
-        tile = tile._replace(packet=tile.packet - 1)
-    return tile
+def formats() -> ops.Table:
+    """The same layers from NCHW to NCHW: what turning the formats adds."""
+    chip, rows, gains = soc.load(CHIP), [], []
+    for label, x, w, attributes in layers():
+        channels = 3 if " 3 to " in label else x.shape[1] * 16
+        image = np.zeros((x.shape[0], channels, *x.shape[2:4]), np.float16)
+        filters = np.zeros((w.shape[3] * 16, channels, *w.shape[1:3]), np.float16)
+
+        def us(version: str, *inputs: Any, attrs: dict[str, Any] = attributes) -> float:
+            run = ops.operator("conv2d", version).run(*inputs, soc=chip, options={"time_only": True}, **attrs)
+            return run.time_us
+
+        blocked, plain, naive = us("optimised", x, w), us("optimised", image, filters), us("naive", image, filters)
+        gains.append(naive / plain)
+        turned = (image.nbytes + filters.nbytes + x.nbytes + w.nbytes) / 1e6
+        cells = round(blocked, 1), round(plain, 1), round(plain - blocked, 1), round(turned, 1)
+        rows.append((label, *cells, round(naive, 1), f"{gains[-1]:.2f}x"))
+    return ops.Table(
+        "NCHW in and out (ascend910b1): the vector cores turn x and w before the cube begins, and y when it is done.",
+        ("layer", "NC1HWC0 µs", "NCHW µs", "of it turning µs", "MB of x and w turned", "naive NCHW µs", "gain"),
+        tuple(rows),
+        f"{min(gains):.2f}x to {max(gains):.2f}x over the naive version with NCHW. Filters are turned with every call here; a graph turns them once.",
+        {"least_gain_nchw": round(min(gains), 2)},
+    )

@@ -72,7 +72,7 @@ extern "C" __global__ __aicore__ void conv2d(GM_ADDR x, GM_ADDR w, GM_ADDR bias,
     if (TILING_KEY_IS(1))
         KernelConv2d<2, true>().Run(x, w, bias, y, data);
     else if (TILING_KEY_IS(2))
-        Nchw<2, true>({x, w, bias, y}, workspace, data);
+        Nchw<2, true>({x, w, bias, y}, GetUserWorkspace(workspace), data);
 }
 
 extern "C" __global__ __aicore__ void conv2d_naive(GM_ADDR x, GM_ADDR w, GM_ADDR bias, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
@@ -83,5 +83,5 @@ extern "C" __global__ __aicore__ void conv2d_naive(GM_ADDR x, GM_ADDR w, GM_ADDR
     if (TILING_KEY_IS(1))
         KernelConv2d<1, false>().Run(x, w, bias, y, data);
     else if (TILING_KEY_IS(2))
-        Nchw<1, false>({x, w, bias, y}, workspace, data);
+        Nchw<1, false>({x, w, bias, y}, GetUserWorkspace(workspace), data);
 }

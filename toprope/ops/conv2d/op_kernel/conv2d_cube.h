@@ -1,6 +1,6 @@
-// The convolution itself, on the cube: a tile of y is a product of pixels x filters whose left matrix is never stored; the load into L0A makes
-// its rows out of the image in L1 (im2col). x and y are NC1HWC0, w is FRACTAL_Z, [C1, KH, KW, N1, 16, 16]; bias has a number for each filter
-// of these blocks.
+// The convolution itself, on the cube: a tile of y is a product of pixels x filters whose left matrix is never stored; the load into L0A
+// makes its rows out of the image in L1 (im2col). x and y are NC1HWC0, w is FRACTAL_Z, [C1, KH, KW, N1, 16, 16]; bias has a number for each
+// filter of these blocks.
 #pragma once
 
 #include "conv2d_tiling_data.h"
@@ -92,7 +92,8 @@ private:
     // The rows of the image that the tile's pixels need; what lies outside the image is padding.
     __aicore__ inline void Window(uint32_t pixel) {
         const int32_t top = static_cast<int32_t>(pixel / t.outWidth), bottom = static_cast<int32_t>((pixel + rows - 1) / t.outWidth);
-        const int32_t stride = static_cast<int32_t>(t.strideH), pad = static_cast<int32_t>(t.padTop), height = static_cast<int32_t>(t.height);
+        const int32_t stride = static_cast<int32_t>(t.strideH), pad = static_cast<int32_t>(t.padTop),
+                      height = static_cast<int32_t>(t.height);
         const int32_t first = top * stride - pad, end = bottom * stride - pad + static_cast<int32_t>((t.kernelH - 1) * t.dilationH) + 1;
         const int32_t from = first < 0 ? 0 : first, to = end > height ? height : end;
         imageRow = static_cast<uint32_t>(from);

@@ -22,8 +22,8 @@ protected:
         zeros = zeroBuffer.Get<half>();
         Duplicate(zeros, static_cast<half>(0.0f), static_cast<int32_t>(zeroElements));
     }
-    // 16 x 16 elements from `from` on, rows `fromRow` apart, to `to`, rows `toRow` apart; and again, `fromNext` and `toNext` further. Rows from
-    // `present` on are zeros.
+    // 16 x 16 elements from `from` on, rows `fromRow` apart, to `to`, rows `toRow` apart; and again, `fromNext` and `toNext` further. Rows
+    // from `present` on are zeros.
     __aicore__ inline void Blocks16(const Halves& to, uint32_t toRow, uint32_t toNext, const Halves& from, uint32_t fromRow,
                                     uint32_t fromNext, uint32_t times, uint32_t present = 16) {
         Halves source[16], target[16];
@@ -44,7 +44,8 @@ protected:
     Halves zeros;
 };
 
-// Images: [N, C, P] to [N, C1, P, 16] and back, P pixels. A unit is some pixels of a channel block, or some channel blocks of a small image.
+// Images: [N, C, P] to [N, C1, P, 16] and back, P pixels. A unit is some pixels of a channel block, or some channel blocks of a small
+// image.
 template <int buffers>
 class TurnImages : Turn<buffers> {
     using Base = Turn<buffers>;
@@ -109,8 +110,7 @@ private:
         tile = inQueue.template DeQue<half>();
         Halves turned = outQueue.template AllocTensor<half>();
         for (uint32_t b = 0; b < wanted; b++) {
-            if (row != length)
-                Duplicate(tile[(b * row + length) * 16], static_cast<half>(0.0f), static_cast<int32_t>((row - length) * 16));
+            if (row != length) Duplicate(tile[(b * row + length) * 16], static_cast<half>(0.0f), static_cast<int32_t>((row - length) * 16));
             Base::Blocks16(turned[b * row * 16], row, 16, tile[b * row * 16], 16, 256, row / 16);
         }
         inQueue.FreeTensor(tile);
@@ -127,8 +127,8 @@ private:
     uint32_t wanted = 0, length = 0, row = 0, present = 0;  // of a unit: blocks, pixels, pixels rounded up, channels
 };
 
-// Filters: [O, I, taps] to [C1, taps, N1, 16 filters, 16 channels], by way of [channel and tap, 16 filters]. A unit is sixteen filters and as
-// many channel blocks of them as fit. A bias is filled up by the core after the last unit.
+// Filters: [O, I, taps] to [C1, taps, N1, 16 filters, 16 channels], by way of [channel and tap, 16 filters]. A unit is sixteen filters and
+// as many channel blocks of them as fit. A bias is filled up by the core after the last unit.
 template <int buffers>
 class TurnFilters : Turn<buffers> {
     using Base = Turn<buffers>;
