@@ -26,8 +26,9 @@ static ge::graphStatus Cut(gert::TilingContext* context, bool naive) {
     OPS_RULE(rows <= UINT32_MAX && columns <= UINT32_MAX, "x has %lu rows of %lu columns, too many to count in 32 bits; split it", rows,
              columns);
     const uint64_t aiv = Chip(context).aiv, teams = std::clamp<uint64_t>(rows, 1, aiv);
-    const uint64_t parts = naive ? 1 : std::max<uint64_t>(1, std::min(aiv / teams, CeilDiv(columns, PART_COLUMNS)));
-    const uint64_t part = parts > 1 ? CeilDiv(CeilDiv(columns, parts), LINE) * LINE : columns;
+    const uint64_t most = naive ? 1 : std::max<uint64_t>(1, std::min(aiv / teams, CeilDiv(columns, PART_COLUMNS)));
+    const uint64_t part = most > 1 ? CeilDiv(CeilDiv(columns, most), LINE) * LINE : columns;
+    const uint64_t parts = part == 0 ? 1 : CeilDiv(columns, part);  // whole lines may leave the last ones nothing
     const uint64_t piece = std::clamp<uint64_t>(part, 1, PIECE), coreRows = std::max<uint64_t>(1, CeilDiv(rows, teams));
     const uint64_t fits = std::max<uint64_t>(1, TILE_ELEMENTS / (CeilDiv(piece, FRAME) * FRAME));
     auto* data = context->GetTilingData<CastScaleBiasTilingData>();
