@@ -93,3 +93,29 @@ def test_torch_operator() -> None:
     two = tile.torch_op("toprope_tile_test::convert", arithmetic.convert)
     a, b = two(torch.ones(9), torch.ones(9, dtype=torch.bfloat16))
     assert a.dtype == torch.int32 and a[0] == 3000 and b[0] == 2
+
+
+@pytest.mark.slow
+def test_the_host_code_chooses_sizes_as_the_python_side_does(tmp_path: Path) -> None:
+    write_project(tile_project_files(EXAMPLE, KERNELS.softmax, DEFAULT_UNITS), tmp_path / "softmax")
+    operator = toprope.load_project(tmp_path / "softmax")
+    for m, n in ((1001, 1003), (3000, 40), (5, 9000), (3, 15000), (7, 30000)):
+        x = np.random.default_rng(n).standard_normal((m, n), dtype=np.float32)
+        level_a, emitted = np.zeros_like(x), np.zeros_like(x)
+        KERNELS.softmax(x, level_a)
+        KERNELS.softmax.run(x, emitted)
+        out = operator(x)
+        assert np.array_equal(out, level_a) and np.array_equal(emitted, level_a)
+        assert out.call.tiling.fields == KERNELS.softmax.tiling({"M": m, "N": n})
+
+
+@pytest.mark.slow
+def test_several_stages_have_places_of_their_own_in_workspace(tmp_path: Path) -> None:
+    write_project(tile_project_files(EXAMPLE, KERNELS.attention, DEFAULT_UNITS), tmp_path / "attention")
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((n, 48)).astype(np.float16) for n in (150, 300, 300))
+    level_a = np.zeros_like(q)
+    KERNELS.attention(q, k, v, level_a)
+    out = toprope.load_project(tmp_path / "attention")(q, k, v)
+    assert np.array_equal(out, level_a) and not [f for f in out.findings if f.severity == "error"]
+    assert out.call.tiling.workspace_bytes >= 150 * 300 * (4 + 2)
