@@ -79,20 +79,14 @@ def inputs_of(name: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
     return replace(case, arguments=arguments).arrays()
 
 
-def run_of(name: str, version: str, inputs: Any, attributes: Any, there: Any, time_only: bool) -> Any:
-    if ops.is_project(name):
-        called = ops.operator(name, version).run(*inputs, soc=there, options={"time_only": time_only}, **attributes)
-        return called.run
-    return ops.host(name).plan(version, there, *inputs, **attributes).launch(name, soc=there, time_only=time_only)
-
-
 def measure(name: str, row: Mapping[str, Any], execute: bool) -> list[dict[str, Any]]:
     inputs, attributes = inputs_of(name, row), row.get("attrs", {})
     published = {p["chip"]: p for p in row.get("published", ())}
     rows = []
     for chip in [CHIPS[0], *([c for c in published if c != CHIPS[0]] or CHIPS[1:])]:
         there = soc.load(chip)
-        runs = {version: run_of(name, version, inputs, attributes, there, not execute) for version in VERSIONS}
+        options = {"time_only": not execute}
+        runs = {v: ops.operator(name, v).run(*inputs, soc=there, options=options, **attributes).run for v in VERSIONS}
         best = runs["optimised"]
         roof = roofline(best)
         us = {version: run.timeline.microseconds for version, run in runs.items()}

@@ -11,7 +11,6 @@ from toprope import ops, soc
 from toprope.errors import BadArgument
 from toprope.kernel import load
 from toprope.launch import arguments, read
-from toprope.ops import Plan
 from toprope.project.errors import InferFailed, TilingFailed
 from toprope.project.new import DEFAULT_UNITS, build_files
 from toprope.testing.cases import Case
@@ -28,25 +27,11 @@ FAST = [(n, c) for n, c in WRITTEN if c.tensors[0].dtype == next(d.tensors[0].dt
 
 def check(name: str, version: str, case: Case) -> None:
     inputs = case.arrays()
-    if ops.is_project(name):
-        call = ops.operator(name, version).run(
-            *inputs, **case.attrs
-        )  # outputs start as NaN: what is never written does not pass
-        assert not [f for f in call.findings if f.severity != "advice"], "\n".join(map(str, call.findings))
-        judge(case, list(call.outputs.values()), Golden(ops.golden(name))(inputs, case.attrs))
-        return
-    plan: Plan = ops.host(name).plan(version, CHIP, *inputs, **case.attrs)
-    if not any(o.size for o in plan.outputs):
-        return
-    for output in plan.outputs:
-        output.view(np.uint8).reshape(-1)[:] = 0xFF  # an element that is never written must not pass
-    run = plan.launch(name)
-    assert not [f for f in run.findings if f.severity != "advice"], "\n".join(map(str, run.findings))
-    judge(case, list(plan.outputs), Golden(ops.golden(name))(inputs, case.attrs))
-
-
-def judge(case: Case, outputs: list[Any], golden: Any) -> None:
-    for output, gold in zip(outputs, golden, strict=True):
+    # Outputs start with every bit set: an element that is never written does not pass.
+    call = ops.operator(name, version).run(*inputs, **case.attrs)
+    assert not [f for f in call.findings if f.severity != "advice"], "\n".join(map(str, call.findings))
+    golden = Golden(ops.golden(name))(inputs, case.attrs)
+    for output, gold in zip(call.outputs.values(), golden, strict=True):
         verdict = compare(output, wrapped(gold, output.dtype.name), standard=case.standard or "mixed")
         assert verdict.passed, str(verdict)
 
@@ -72,13 +57,12 @@ def test_every_case(name: str, case: Case, version: str) -> None:
 def test_a_complete_project(name: str) -> None:
     folder = ops.FOLDER / name
     assert {c.kind for c in ops.cases(name)} >= {"general", "boundary", "special", "random", "given"}
-    if ops.is_project(name):
-        operator = ops.operator(name)
-        assert [t.name for t in operator.definition.inputs] == [t.name for t in ops.cases(name)[0].tensors]
-        others = [t for t in operator.project.operators if t != operator.name]
-        assert f"{operator.name}Naive" in others
-        for path, text in build_files(operator.name, name, DEFAULT_UNITS, others).items():
-            assert path.startswith(".github") or (folder / path).read_text() == text
+    operator = ops.operator(name)
+    assert [t.name for t in operator.definition.inputs] == [t.name for t in ops.cases(name)[0].tensors]
+    others = [t for t in operator.project.operators if t != operator.name]
+    assert f"{operator.name}Naive" in others
+    for path, text in build_files(operator.name, name, DEFAULT_UNITS, others).items():
+        assert path.startswith(".github") or (folder / path).read_text() == text
     assert len((folder / "README.md").read_text().splitlines()) < 80
 
 
@@ -94,16 +78,9 @@ def test_the_launch_file_names_every_argument(name: str) -> None:
     folder = ops.FOLDER / name / "op_kernel"
     case = next(c for n, c in FAST if n == name)
     for version in VERSIONS:
-        if ops.is_project(name):
-            kernel = ops.operator(name, version).run(*case.arrays(), options={"time_only": True}, **case.attrs).run
-            launch = read(folder / f"{name}.toml", kernel.kernel)
-            assert list(arguments(load(folder / f"{name}.cpp")[kernel.kernel], launch)) == list(kernel.arguments)
-            assert launch.reference
-            continue
-        plan: Plan = ops.host(name).plan(version, CHIP, *case.arrays(), **case.attrs)
-        kernel = load(folder / f"{name}.cpp")[plan.entry]
-        launch = read(folder / f"{name}.toml", plan.entry)
-        assert list(arguments(kernel, launch)) == [p.name for p in kernel.entry.parameters]
+        kernel = ops.operator(name, version).run(*case.arrays(), options={"time_only": True}, **case.attrs).run
+        launch = read(folder / f"{name}.toml", kernel.kernel)
+        assert list(arguments(load(folder / f"{name}.cpp")[kernel.kernel], launch)) == list(kernel.arguments)
         assert launch.reference
 
 
@@ -125,10 +102,7 @@ def test_a_broken_rule_is_named_at_tiling_time(
     name: str, inputs: tuple[Any, ...], attributes: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises((BadArgument, TilingFailed, InferFailed)) as refused:
-        if ops.is_project(name):
-            ops.operator(name).run(*inputs, options={"time_only": True}, **attributes)
-        else:
-            ops.host(name).plan("optimised", CHIP, *inputs, **attributes)
+        ops.operator(name).run(*inputs, options={"time_only": True}, **attributes)
     assert rule in str(refused.value) and refused.value.cure
 
 
