@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ PAGES = ROOT / "docs" / "errors"
 _REPORTED = re.compile(r'\b(?:report|warn|finding)\)?\("([a-z0-9-]+)"')
 
 
+@cache
 def reported() -> dict[str, str]:
     """Code -> header that reports it."""
     headers = [p for p in (ROOT / "toprope" / "ascendc").rglob("*") if p.suffix in {".h", ".cpp"}]

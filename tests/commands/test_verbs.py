@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import subprocess
 import sys
+import tempfile
+import traceback
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from toprope import cli
+
+import_module("toprope.kernel")  # so that no child has to load it again
 ROOT = Path(__file__).parent.parent.parent
 ADD = str(ROOT / "examples" / "01_add" / "add_custom.cpp")
 
 
 def toprope(*words: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "toprope.cli", *words], capture_output=True, text=True, timeout=timeout_s
-    )
+    """The verb in a forked child: as separate as a new process, without importing everything again."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = multiprocessing.get_context("fork").Process(target=_verb, args=(words, out.fileno(), err.fileno()))
+        process.start()
+        process.join(timeout_s)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(words, timeout_s)
+        texts = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode() for file in (out, err)]
+    return subprocess.CompletedProcess(words, process.exitcode, *texts)
+
+
+def _verb(words: tuple[str, ...], out: int, err: int) -> None:
+    os.dup2(out, 1), os.dup2(err, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    sys.argv = ["toprope", *words]
+    try:
+        code = cli.main(list(words))
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush(), sys.stderr.flush()
+    os._exit(code)
 
 
 def complains(done: subprocess.CompletedProcess[str], code: str, exit_code: int = 2) -> None:
@@ -36,7 +66,7 @@ def kernel_file(folder: Path, body: str, signature: str = "GM_ADDR x, GM_ADDR z"
 
 
 def test_run_shows_result_findings_time() -> None:
-    done = toprope("run", ADD)
+    done = subprocess.run([sys.executable, "-m", "toprope.cli", "run", ADD], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "agrees with the reference" in done.stdout
@@ -194,9 +224,7 @@ def test_doctor_and_include() -> None:
 
 
 def test_every_verb_explains_itself() -> None:
-    from toprope.cli import VERBS
-
-    for verb in VERBS:
+    for verb in cli.VERBS:
         if verb == "include":
             continue
         done = toprope(verb, "--help")
