@@ -54,7 +54,6 @@ class ClassText(Operations):
         except OSError:
             self.python = []
         self.parts = parts  # numbers of the vector parts among all parts of a kernel with products
-        self.stride = "GetBlockNum()"
         self.used_text = functions  # of the whole file, by name
         self.regions = self.program.regions()
         self.pitch = pitch_elements(self.program)
@@ -127,11 +126,8 @@ class ClassText(Operations):
 
     def depth(self, depth: int) -> str:
         """How many buffers a ring has: one where the host found no room for more."""
-        return (
-            str(depth)
-            if depth == 1 or "buffers" not in self.told or not self.program.resident
-            else f"buffers == 1 ? 1 : {depth}"
-        )
+        chosen = depth > 1 and "buffers" in self.told and self.program.resident
+        return f"buffers == 1 ? 1 : {depth}" if chosen else str(depth)
 
     def homes(self) -> list[tuple[str, Amount]]:
         """The TBufs and their bytes."""
@@ -186,24 +182,20 @@ class ClassText(Operations):
         ]
         tasks = " * ".join(f"{clean(i.name)}Tiles" for i in loop.indices)
         begin += [*counts, f"        const uint32_t tasks = {tasks};"]
-        if self.ahead():
-            body = [
-                "        if (GetBlockIdx() < tasks) {", "            At(GetBlockIdx());", "            CopyIn1();", "        }",
-                f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{",
-                f"            const bool more = task + {self.stride} < tasks{'' if self.depth(2) == '2' else ', early = buffers > 1'};",
-                f"            if (more{'' if self.depth(2) == '2' else ' && early'}) {{  // the next tile comes in while this one is worked on",
-                f"                At(task + {self.stride});", "                CopyIn1();", "            }", "            At(task);",
-                *self.calls(loop.body, "            ")[1:],
-                *([] if self.depth(2) == "2" else [
-                    "            if (more && !early) {", f"                At(task + {self.stride});", "                CopyIn1();", "            }",
-                ]),
-            ]  # fmt: skip
+        each = "        for (uint32_t task = GetBlockIdx(); task < tasks; task += GetBlockNum()) {"
+        calls = self.calls(loop.body, "            ")
+        come = ["                At(task + GetBlockNum());", "                CopyIn1();", "            }"]
+        if not self.ahead():
+            body = [each, "            At(task);", *calls]
         else:
+            may_be_one = self.depth(2) != "2"
             body = [
-                f"        for (uint32_t task = GetBlockIdx(); task < tasks; task += {self.stride}) {{",
-                "            At(task);",
-                *self.calls(loop.body, "            "),
-            ]
+                "        if (GetBlockIdx() < tasks) {", "            At(GetBlockIdx());", "            CopyIn1();", "        }", each,
+                f"            const bool more = task + GetBlockNum() < tasks{', early = buffers > 1' if may_be_one else ''};",
+                f"            if (more{' && early' if may_be_one else ''}) {{  // the next tile comes in while this one is worked on",
+                *come, "            At(task);", *calls[1:],
+                *(["            if (more && !early) {", *come] if may_be_one else []),
+            ]  # fmt: skip
         place = "\n".join(["    __aicore__ inline void At(uint32_t task) {", *(counts[1:]), *self.begins(), "    }\n"])
         return "\n".join([*begin, *body, "        }", "    }\n", place])
 

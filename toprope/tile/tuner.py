@@ -15,7 +15,7 @@ from toprope.tile.language import TileTooLarge, Tune, numpy_of
 
 @dataclass(frozen=True)
 class Candidate:
-    """One choice of tile sizes: predicted microseconds, or why it was not timed."""
+    """One choice of tile sizes, none given where the host chooses: predicted microseconds, or why it was not timed."""
 
     sizes: dict[str, int]
     microseconds: float | None = None
@@ -31,6 +31,10 @@ def tune(kernel: TileKernel, dims: Mapping[str, int], *, soc: str = DEFAULT_SOC,
     names = list(kernel.tunes)
     arrays = [np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in kernel.params.values()]
     found: list[Candidate] = []
+    if (choice := kernel.lowered().choice) is not None and len(
+        choice.fields
+    ) > 1:  # the sizes that the host chooses by itself
+        found.append(Candidate({}, round(kernel.run(*arrays, soc=soc, time_only=True).timeline.microseconds, 3)))
     choices = sorted(product(*(_sizes(kernel.tunes[n]) for n in names)), key=lambda c: _distance(kernel, c))
     timed = 0
     for choice in choices:
