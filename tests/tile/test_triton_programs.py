@@ -162,6 +162,98 @@ def test_grouped_order_and_autotune() -> None:
         kernel.run(28, a, b, np.zeros((m, n), np.float16), *scalars, BM=32, BN=64, BK=32, GROUP=2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "scalars", "grid"),
+    [
+        pytest.param("""
+    p, o = tl.program_id(0), tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + o, mask=o < n, other=0.0)
+    if tl.load(i + p) > 0:
+        tl.store(y + o, -1.0, mask=o < n)
+        return
+    tl.store(y + o, v * 2, mask=o < n)""", (300,), 5, id="a return while a loaded block is held"),
+        pytest.param("""
+    o = tl.arange(0, B)
+    a, b, j, k = tl.load(x + o), tl.load(x + B + o), 1, 2
+    for t in range(n):
+        a, b = b, a + b
+        j, k = k, j + k
+    tl.store(y + o, a * j + b * k)""", (5,), 1, id="variables that trade values"),
+        pytest.param("""
+    o, total, p = tl.arange(0, B), tl.zeros((B,), tl.float32), x + tl.arange(0, B)
+    for t in range(3):
+        q, part = p, tl.zeros((B,), tl.float32)
+        for j in range(0, n, B):
+            part += tl.load(q, mask=j + o < n, other=0.0)
+            q += B
+        total = total * 0.5 + part
+        p += n
+    tl.store(y + o, total)""", (100,), 1, id="loops in loops, pointers that move"),
+        pytest.param("""
+    p, o = tl.program_id(0), tl.arange(0, B)
+    if p % 2 == 0:
+        v, s = tl.load(x + o) * 2, p + 1
+    else:
+        v, s = tl.load(x + o) - 1.0, 7
+    tl.store(y + p * B + o, v * s)""", (4,), 4, id="names that begin in both branches"),
+        pytest.param("""
+    o = tl.arange(0, B)
+    tl.store(y + o, tl.load(x + o) * 2)
+    for t in range(n):
+        tl.store(y + o, tl.load(y + o) + 1)
+    tl.store(y + B + o, tl.load(y + o) * 3)""", (3,), 1, id="what was stored is loaded again"),
+        pytest.param("""
+    o, g, h = tl.arange(0, B), 0.1 * n + 1e-3 / 3 - 1.5, (n * 7 - 3) // 2 % 5
+    v, t = tl.load(x + o), tl.load(x + h)
+    if g > 2.0 and h != 100:
+        v = v * g
+    if t > 0:
+        v += t
+    tl.store(y + o, tl.where(g > 1e9, v, v + h) * tl.exp(g * 0.01))
+    tl.store(y + B, g)""", (64,), 1, id="numbers on the scalar unit"),
+        pytest.param("""
+    o = tl.arange(0, B)
+    v = tl.load(i + o, mask=o < n, other=0)
+    w = tl.maximum(tl.where(v > 3, v * 2, v - 1), o) + tl.where((o < 5) | (o >= 20), v, 7)
+    tl.store(y + o, w, mask=o < n)
+    tl.atomic_add(y + B, tl.sum(w))
+    tl.store(y + B + 1, tl.min(v))""", (50,), 1, id="whole numbers"),
+        pytest.param("""
+    r, c = tl.program_id(0) * 4 + tl.arange(0, 4), tl.arange(0, B)
+    j = tl.load(i + r)
+    e = tl.load(x + j[:, None] * 4 + c[None, :], mask=c[None, :] < n, other=0.0)
+    q = tl.load(x + j)
+    for t in range(2):
+        e = e * q[:, None]
+    tl.store(y + j[:, None] * B + c[None, :], e, mask=c[None, :] < n)""", (50,), 2, id="rows and elements by index"),
+    ],
+)  # fmt: skip
+def test_shapes_of_programs(body: str, scalars: tuple[int, ...], grid: int) -> None:
+    kernel = tile.triton(f"import triton.language as tl\ndef k(x, i, y, n, B: tl.constexpr):{body}\n")
+    x, y = normal(1000), np.zeros(1000, np.float32)
+    index = np.arange(0, 64).astype(np.int32)[::-1] % 12 - 2
+    index[:8] = (3, 0, 11, 5, 7, 1, 2, 9)
+    *_, y = both(kernel, grid, [x, np.ascontiguousarray(index, np.int32), y], *scalars, B=64)
+    assert np.isfinite(y).all() and np.count_nonzero(y) > 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "columns"), [(np.float32, 8), (np.float16, 4), (np.int8, 16)])
+def test_narrow_blocks(kind: Any, columns: int) -> None:
+    kernel = tile.triton("""
+import triton.language as tl
+def k(x, y, m, n, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.program_id(0) * R + tl.arange(0, R), tl.arange(0, C)
+    mask = (r[:, None] < m) & (c[None, :] < n)
+    v = tl.load(x + r[:, None] * n + c[None, :], mask=mask, other=0).to(tl.float32) * 2
+    tl.store(y + r[:, None] * n + c[None, :], v.to(y.dtype.element_ty), mask=mask)
+""")
+    x = (normal(21, columns - 1) * 5).astype(kind)
+    _, y = both(kernel, 6, [x, np.zeros_like(x)], 21, columns - 1, R=4, C=columns)
+    assert np.array_equal(y, x * 2)
+
+
 @pytest.mark.parametrize(
     ("expression", "oracle"),
     [

@@ -49,7 +49,7 @@ class Printer:
         self.counts: list[dict[Any, str]] = [{}]
         self.taken: set[str] = set()
         self.partial_bytes = self.blocks_bytes = self.steps_lanes = 0
-        self.grid_axes = 0
+        self.row_lanes = BLOCK_LANES  # 32 where 8-bit types take part
 
     def program_id(self, axis: int) -> Scalar:
         return self.whole(f"pid{self.grid_axis(axis)}")
@@ -170,12 +170,12 @@ class Printer:
 
     def pitch(self, shape: tuple[int, ...]) -> int:
         """Lanes from one row to the next."""
-        return up(shape[-1], BLOCK_LANES) if len(shape) == 2 and shape[0] > 1 and shape[1] > 1 else count_of(shape)
+        return up(shape[-1], self.row_lanes) if len(shape) == 2 and shape[0] > 1 and shape[1] > 1 else count_of(shape)
 
     def count(self, shape: tuple[int, ...]) -> int:
         """Lanes that an instruction over a whole block runs through."""
         rows = shape[0] if len(shape) == 2 and shape[0] > 1 and shape[1] > 1 else 1
-        return up(rows * self.pitch(shape), BLOCK_LANES)
+        return up(rows * self.pitch(shape), self.row_lanes)
 
     def lanes(self, x: Any) -> int:
         return self.count(x.shape)
@@ -185,7 +185,7 @@ class Printer:
         if len(shape) > 2 and count_of(shape) > 1:
             raise TileError(f"a block of {len(shape)} axes", cure="let another axis of the grid take the first one")
         lanes = self.count(shape)
-        small = count_of(shape) <= NUMBERS_LANES or count_of(shape) % BLOCK_LANES != 0
+        small = count_of(shape) <= NUMBERS_LANES or count_of(shape) % self.row_lanes != 0
         slot = self.out.slot(kind, lanes, home or ("numbers" if small and kind.bits > 8 else "arena"), self.line)
         return Block(self.words, shape, kind, Home(slot, any(o.it.loose for o in operands)))
 
@@ -347,7 +347,7 @@ class Printer:
         made = self.new((rows,) if len(x.shape) == 2 else (), x.dtype, home="numbers")
         columns = x.shape[-1]
         self.partial_bytes = max(self.partial_bytes, row_reduce_bytes(rows, columns, x.dtype.bits))
-        width = up(columns, BLOCK_LANES)
+        width = up(columns, self.row_lanes)
         text = (
             f"RowReduce<{fold}>({made.it.slot}, {x.it.slot}, partial.Get<{x.dtype.cpp}>(), {rows}, {columns}, {width});"
         )

@@ -174,6 +174,8 @@ def written_down(
 ) -> TritonProgram:  # fmt: skip
     """Read a function for element types and constants. `names` gives the function's globals for given words. Raises TileError."""
     printer = MemoryPrinter()
+    if any(kind.bits == 8 for kind in arrays.values()):
+        printer.row_lanes = 32
     words = Words(printer)
     arguments: dict[str, Any] = {n: printer.pointer(n, kind) for n, kind in arrays.items()}
     for n, kind in scalars.items():

@@ -134,9 +134,12 @@ class Listing:
 
     def _stretched(self, first: int, last: int, *, whole: bool) -> int:
         """To the end of the loops that it enters; a ring's buffer also to the end of a branch."""
-        for begin, end, loop in sorted(self.regions, key=lambda r: r[1] - r[0]):
-            if first < begin <= last < end and (loop or whole):
-                last = end
+        before = -1
+        while before != last:  # a branch's end is its else's beginning
+            before = last
+            for begin, end, loop in self.regions:
+                if first < begin <= last < end and (loop or whole):
+                    last = end
         return last
 
     def _without_copy(self, n: int, line: Line) -> None:
@@ -174,7 +177,7 @@ class Listing:
                 self.lines[s.last].frees.append(s)
                 for r in self.returns:
                     if s.first < r < s.last:
-                        self.lines[r - 1].frees.append(s)
+                        self.lines[r].frees.append(s)
 
     def _live(self, home: str) -> list[Slot]:
         return sorted(
@@ -251,13 +254,13 @@ class Listing:
                 if s is not None and s.root.number not in declared and s.root.first == n:
                     declared.add(s.root.number)
                     found.append(pad + _declaration(s.root))
-            if line.text:
-                found.append(pad + line.text)
-            found += [f"{pad}in{s.ring}.FreeTensor({s});" for s in line.frees]
+            frees = [f"{pad}in{s.ring}.FreeTensor({s});" for s in line.frees]
+            text = [pad + line.text] if line.text else []
+            found += [*frees, *text] if line.text == "return;" else [*text, *frees]
         rings = {s.number: f"{s.root.home}{s.root.ring}" for s in self.slots}
-        text = "\n".join(found)
-        text = re.sub("\x03(\\d+)\x04", lambda m: rings[int(m[1])], text)
-        return re.sub("\x01(\\d+)\x02", lambda m: names[int(m[1])], text).split("\n")
+        whole = "\n".join(found)
+        whole = re.sub("\x03(\\d+)\x04", lambda m: rings[int(m[1])], whole)
+        return re.sub("\x01(\\d+)\x02", lambda m: names[int(m[1])], whole).split("\n")
 
 
 def ring_of(s: Slot) -> str:

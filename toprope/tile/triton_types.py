@@ -145,6 +145,11 @@ class Lanes(Value):
     def __init__(self, words: Any, shape: tuple[int, ...], it: Any) -> None:
         self.words, self.shape, self.it = words, shape, it
 
+    def __bool__(self) -> bool:
+        if self.shape != ():
+            raise TileError("an if on a block of lanes", cure="choose lanes with tl.where")
+        return bool(self.words.m.truth(self))
+
     def __getitem__(self, key: Any) -> Any:
         return self.words.m.expanded(self, key)
 
@@ -177,7 +182,7 @@ class Block(Lanes):
         self.dtype = dtype
 
     def __bool__(self) -> bool:
-        return bool(self.words.compare("ne", self, 0))
+        return bool(self.words.compare("ne", self, 0))  # the comparison says whether that is one number
 
 
 class Product(Block):

@@ -89,6 +89,7 @@ class Words:
                 f"{'//' if name == 'floordiv' else '%'} of blocks: the vector unit has no division of whole numbers",
                 cure="divide program ids and sizes, which are scalars, and add tl.arange afterwards",
             )
+        kind = i32 if kind is i64 else kind  # the vector unit's whole numbers
         if kind is bf16:
             return self.to(self.arith(name, self.to(a, f32), self.to(b, f32)), bf16)
         if name == "div" and not is_float(kind):
