@@ -22,6 +22,7 @@ _BINARY: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast
 _COMPARE: dict[type, str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
+BUILTIN_NAMES = {*rules.UNARY, *rules.REDUCE, "maximum", "minimum", "where"}
 _INSTEAD = {
     ast.If: ("if", "choose lanes with tile.where(condition, a, b), or test a constant of the signature"),
     ast.While: ("while", "write for i in tile.tiles(extent, size)"),
@@ -37,6 +38,13 @@ _INSTEAD = {
     ast.Continue: ("continue", "loops run over all tiles; mask lanes with tile.where"),
     ast.Assert: ("assert", "state limits in the signature: tile.Dim(name, min=, max=, multiple_of=)"),
     ast.BoolOp: ("and/or", "multiply conditions by nesting tile.where"),
+    ast.BitAnd: ("&", "nest the choices: tile.where(a, tile.where(b, x, y), y)"),
+    ast.BitOr: ("|", "nest the choices: tile.where(a, x, tile.where(b, x, y))"),
+    ast.Not: ("not", "turn the comparison round, or exchange the choices of tile.where"),
+    ast.Invert: ("~", "turn the comparison round, or exchange the choices of tile.where"),
+    ast.FloorDiv: ("//", "divide with / and convert: (x / n).to(tile.i32) rounds to even"),
+    ast.Mod: ("%", "there is no remainder of tiles; give the array an axis for it"),
+    ast.Slice: ("a slice", "loop over that axis: for c in tile.tiles(N, C): x[r, c]"),
     ast.IfExp: ("a if c else b", "write tile.where(c, a, b)"),
 }
 
@@ -159,9 +167,13 @@ class Expressions(Indexing):
         if inspect.ismodule(owner) and hasattr(owner, node.attr):
             value = getattr(owner, node.attr)
             return Number("inf", value) if isinstance(value, float) else value
-        raise TileError(
-            f".{node.attr} means nothing here", cure="tiles have .to(type) and .dtype, arrays have .shape and .add"
-        )
+        if inspect.ismodule(owner):
+            words = ", ".join(sorted(n for n, v in vars(owner).items() if isinstance(v, Builtin)))
+            raise TileError(f"{ast.unparse(node)} is not there", cure=f"the functions of tiles are {words}")
+        cure = "tiles have .to(type) and .dtype, arrays have .shape and .add"
+        if isinstance(owner, Value) and node.attr in BUILTIN_NAMES:
+            cure = f"write tile.{node.attr}(...)"
+        raise TileError(f".{node.attr} means nothing here", cure=cure)
 
     def subscript(self, node: ast.Subscript) -> Any:
         owner = self.expression(node.value)
@@ -254,9 +266,12 @@ class Expressions(Indexing):
         axes = []
         for p, q in zip(a.axes, b.axes, strict=True):
             if p != q and ONE not in (p, q):
+                down = next((s.label or s.array for s, o in ((a, b), (b, a)) if s.axes == (ONE, o.axes[0])), "")
                 raise TileError(
                     f"tiles of axes {show_axes(a.axes)} and {show_axes(b.axes)} meet",
-                    cure="use the same loop index for the same axis",
+                    cure=f"one number for each row is loaded as {down}[{a.axes[0] if b.array == down else b.axes[0]}, None]"
+                    if down
+                    else "use the same loop index for the same axis",
                 )
             axes.append(q if p == ONE else p)
         joined = (axes[0], axes[1])
@@ -304,8 +319,19 @@ class Expressions(Indexing):
             return self.builtin(function.name, arguments, named, node.lineno)
         if inspect.isfunction(function):
             return self.macro(function, arguments, named)
+        name = ast.unparse(node.func)
         raise self.error(
-            node, f"a call of {ast.unparse(node.func)}", "call functions of toprope.tile, or plain functions of tiles"
+            node,
+            f"a call of {name}",
+            {
+                "min": "write tile.minimum(a, b), or tile.min(x, 1)",
+                "max": "write tile.maximum(a, b), or tile.max(x, 1)",
+            }.get(
+                name,
+                f"write tile.{name}(...)"
+                if name in BUILTIN_NAMES
+                else "call functions of toprope.tile, or plain functions of tiles",
+            ),
         )
 
     def cast(self, x: Value, kind: Any, line: int) -> Value:
@@ -409,6 +435,11 @@ class Expressions(Indexing):
 
     def value(self, v: Value) -> Value:
         """Append a value to the region, or give the equal one that is already there."""
+        if v.op != "select" and any(a.op == "compare" for a in v.args):
+            raise TileError(
+                "a condition is used as a number",
+                cure="choose with it: tile.where(condition, 1, 0), tile.where(condition, a, b)",
+            )
         v.args = [self.use(a) for a in v.args]
         key = (v.op, v.name, tuple(map(id, v.args)), v.number, v.dtype, v.axes, v.array, v.where, v.steps)
         if key not in self.known:
@@ -458,7 +489,6 @@ class Expressions(Indexing):
         return TileError(f"{self.source.file}:{getattr(node, 'lineno', 0)}: {message}", cure=cure)
 
     def unsupported(self, node: ast.AST) -> TileError:
-        what, instead = _INSTEAD.get(
-            type(node), (type(node).__name__, "see docs/tile.md for what a kernel may contain")
-        )
+        kind = type(node.op) if isinstance(node, ast.BinOp | ast.UnaryOp) else type(node)
+        what, instead = _INSTEAD.get(kind, (kind.__name__, "see docs/tile.md for what a kernel may contain"))
         return self.error(node, f"{what} is not part of the tile language", instead)

@@ -44,7 +44,7 @@ class Indexing:
 
     def index(self, node: ast.Subscript, array: ArrayName) -> tuple[Index | ByIndex, ...]:
         """Where a tile lies: steps of loops, at most one of them replaced by the entries of an index array."""
-        found = self.expression(node.slice) if not isinstance(node.slice, ast.Slice) else None
+        found = self.expression(node.slice)
         if isinstance(found, tuple) and found and found[-1] is None:  # x[r, None]
             found = found[:-1]
         where = tuple(map(self.entries, found if isinstance(found, tuple) else (found,)))

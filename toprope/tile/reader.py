@@ -117,6 +117,8 @@ class Reader(Expressions):
         value, where = self.expression(source), self.index(target, array)
         if not isinstance(value, Value):
             raise self.error(source, "a number is stored", "store a tile: tile.full((i,), number)")
+        if value.op == "compare":
+            raise self.error(source, "a condition is stored", "store a choice: tile.where(condition, 1, 0)")
         if value.dtype != array.param.dtype:
             raise self.error(
                 source, f"a {value.dtype.name} tile is stored into the {array.param.dtype.name} array {array.name}", "add .to(...)"

@@ -31,9 +31,8 @@ def tune(kernel: TileKernel, dims: Mapping[str, int], *, soc: str = DEFAULT_SOC,
     names = list(kernel.tunes)
     arrays = [np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in kernel.params.values()]
     found: list[Candidate] = []
-    if (choice := kernel.lowered().choice) is not None and len(
-        choice.fields
-    ) > 1:  # the sizes that the host chooses by itself
+    by_host = kernel.lowered().choice
+    if by_host is not None and len(by_host.fields) > 1:  # sizes that nobody gives
         found.append(Candidate({}, round(kernel.run(*arrays, soc=soc, time_only=True).timeline.microseconds, 3)))
     choices = sorted(product(*(_sizes(kernel.tunes[n]) for n in names)), key=lambda c: _distance(kernel, c))
     timed = 0
