@@ -41,12 +41,23 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         "before_us": before["microseconds"],
         "after_us": after["microseconds"],
         "speed_up": before["microseconds"] / after["microseconds"] if after["microseconds"] else None,
+        "cycles": [before.get("cycles"), after.get("cycles")],
         "busy": {pipe: [before["busy"].get(pipe, 0.0), after["busy"].get(pipe, 0.0)] for pipe in pipes},
+        "pipes_us": {pipe: _spent(before, after, pipe) for pipe in pipes},
         "lines": lines[:12],
         "new_findings": sorted(codes[1] - codes[0]),
         "gone_findings": sorted(codes[0] - codes[1]),
         "chip": [{"number": path, "before": a, "after": b} for path, a, b in _chips(before, after)],
     }
+
+
+def _spent(before: dict[str, Any], after: dict[str, Any], pipe: str) -> dict[str, list[float]]:
+    """What a pipe's time went to in both reports, in microseconds: "works", and what it waited for."""
+    both = []
+    for report in (before, after):
+        shares = {"works": report["busy"].get(pipe, 0.0), **report.get("waits", {}).get(pipe, {})}
+        both.append({what: share * report["microseconds"] for what, share in shares.items()})
+    return {what: [both[0].get(what, 0.0), both[1].get(what, 0.0)] for what in dict.fromkeys([*both[0], *both[1]])}
 
 
 def _chips(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
@@ -85,18 +96,38 @@ def _lines(report: dict[str, Any]) -> dict[str, float]:
     return out
 
 
+def _show_why(out: Console, changes: dict[str, Any]) -> None:
+    """Where the time of the busiest pipes went, what changed by 2 % of the time or more."""
+    least = 0.02 * max(changes["before_us"], changes["after_us"])
+    busiest = {max(changes["busy"], key=lambda pipe: changes["busy"][pipe][side], default="") for side in (0, 1)}
+    for pipe in sorted(busiest - {"", "S"}):
+        moved = [
+            f"{what if what == 'works' else f'waits for {what}'} {a:.2f} → {b:.2f}"
+            for what, (a, b) in changes["pipes_us"][pipe].items()
+            if abs(a - b) >= least
+        ]
+        if moved:
+            out.print(f"  {pipe:<5} {'; '.join(moved)} µs", markup=False)
+
+
 def _show(before: dict[str, Any], after: dict[str, Any], changes: dict[str, Any]) -> None:
     out = Console(highlight=False, soft_wrap=True)
-    names = [f"{r['kernel']} on {r['soc']}, {r['blocks']} blocks" for r in (before, after)]
+    names = [
+        f"{r['kernel']} on {r['soc']}, {r['blocks']} block{'s' if r['blocks'] != 1 else ''}" for r in (before, after)
+    ]
     out.print(
         f"before  {names[0]}: {changes['before_us']:.2f} µs\nafter   {names[1]}: {changes['after_us']:.2f} µs",
         markup=False,
     )
-    out.print(f"[bold]{changes['speed_up']:.2f}x[/] as fast" if changes["speed_up"] else "")
+    cycles = changes["cycles"]
+    counted = f" ({cycles[0]:,.0f} → {cycles[1]:,.0f} cycles)" if all(cycles) else ""
+    out.print(f"[bold]{changes['speed_up']:.2f}x[/] as fast{counted}" if changes["speed_up"] else "")
     for pipe, (a, b) in changes["busy"].items():
         out.print(f"  {pipe:<5} {bar(a, 16)} {a:>4.0%}  →  {bar(b, 16)} {b:>4.0%}")
+    _show_why(out, changes)
     for row in changes["lines"][:6]:
-        out.print(f"  {row['before_us']:>8.2f} → {row['after_us']:>8.2f} µs a core  {row['line']}", markup=False)
+        head = f"  {row['before_us']:>8.2f} → {row['after_us']:>8.2f} µs a core  "
+        out.print(head + row["line"][: max(40, out.width - len(head))], markup=False)
     _show_chips(out, changes["chip"])
     for word, key in (("new", "new_findings"), ("gone", "gone_findings")):
         if changes[key]:
