@@ -2,6 +2,7 @@
 // that operator repositories use (opbase log/log.h).
 #pragma once
 
+#include <cinttypes>
 #include <string>
 
 #include "../graph/types.h"

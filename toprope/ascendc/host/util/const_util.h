@@ -17,7 +17,9 @@ bool each_integer(const Context* context, int64_t index, const Take& take) {
         if (context != nullptr) OP_LOGE(context, "the value of input %ld is not known on the host", static_cast<long>(index));
         return false;
     }
-    const auto count = static_cast<size_t>(tensor->GetShapeSize());
+    // A value is there although its shape may still say -1: then the first counts.
+    const int64_t size = tensor->GetShapeSize();
+    const size_t count = size < 0 ? 1 : static_cast<size_t>(size);
     const auto all = [&](const auto* values) {
         for (size_t i = 0; i < count; ++i) take(values[i]);
         return true;
