@@ -151,7 +151,7 @@ class GlobalArray:
     def place(self, key: Any) -> tuple[Any, ...]:
         """The NumPy index of a tile index; a step of size-1 tiles drops its axis."""
         keys = key if isinstance(key, tuple) else (key,)
-        down = keys[-1:] == (None,) and len(keys) > 1  # x[r, None]: one number for each row
+        down = len(keys) > 1 and keys[-1] is None  # x[r, None]: one number for each row
         keys = keys[:-1] if down else keys
         if len(keys) != self.data.ndim:
             raise TileError(

@@ -48,7 +48,7 @@ class Indexing:
         if isinstance(found, tuple) and found and found[-1] is None:  # x[r, None]
             found = found[:-1]
         where = tuple(map(self.entries, found if isinstance(found, tuple) else (found,)))
-        if len(where) > 1:
+        if len(where) == len(array.param.dims) > 1:
             where = tuple(self.fixed(i, d.name) for i, d in zip(where, array.param.dims, strict=False))
         if not all(isinstance(i, Index | ByIndex) for i in where):
             raise self.error(

@@ -275,7 +275,7 @@ def _variants(
     if not general.has_inner_loops:
         return (place(program),)
     chosen = {i.name: i.tune for i in program.loop.indices if i.chosen}
-    if fixed := {chosen[a] for a in reduced_axes(program) if a in chosen}:
+    if fixed := {chosen[a] for a in reduced_axes(program) if a in chosen} | _seen_in_results(program):
         return _variants(source, params, constants, free - fixed)
     resident = place(Reader(source, params, constants, resident=True, free=free).program())
     return resident, _long_pieces(source, params, constants, free, program)
@@ -294,6 +294,20 @@ def _long_pieces(
     sizes = {chosen.tune: rows, **{t: constants[t] * (chosen.size // rows) for t in inner}}
     longer = place(Reader(source, params, {**constants, **sizes}, resident=False, free=free).program())
     return longer if longer.total_bytes <= UB_BYTES else plan
+
+
+def _seen_in_results(program: Program) -> set[str]:
+    """Open sizes that results show: a sum over a tile is stored in the very loop over tiles, not joined to a loop variable."""
+    found: set[str] = set()
+    for region in program.regions():
+        along: dict[int, set[str]] = {}
+        for v in region.ops:
+            along[id(v)] = set[str]().union(*(along.get(id(a), set()) for a in v.args))
+            if v.op == "reduce":
+                gone = [program.indices[a] for a in v.args[0].axes if a not in v.axes]
+                along[id(v)] |= {i.tune for i in gone if i.tune and not i.chosen}
+        found |= set[str]().union(*(along.get(id(s.value), set()) for s in region.stores))
+    return found
 
 
 def reduced_axes(program: Program) -> set[str]:
