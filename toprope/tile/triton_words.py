@@ -404,6 +404,11 @@ class Words:
 
     def fold(self, name: str, x: Any, axis: Any, keep: bool) -> Any:
         """A reduction over one axis, or over all: rows first."""
+        if axis is not None and not isinstance(axis, int):
+            raise TileError(
+                f"axis of tl.{name} is a value",
+                cure=f"write tl.{name}imum(a, b) for two values" if name != "sum" else "write a + b",
+            )
         x = self.materialised(x)
         if isinstance(x, Mask | Bits):
             x = self.to(x, i32)
@@ -414,11 +419,6 @@ class Words:
                 self.fold(name, self.fold(name, x, 1, False), 0, False)
                 if len(x.shape) == 2
                 else self.fold(name, x, 0, False)
-            )
-        if not isinstance(axis, int):
-            raise TileError(
-                f"axis of tl.{name} is a value",
-                cure=f"write tl.{name}imum(a, b) for two values" if name != "sum" else "write a + b",
             )
         axis = axis % len(x.shape)
         kind = i32 if x.dtype in (i8, u8, i16) else x.dtype
