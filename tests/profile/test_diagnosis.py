@@ -10,7 +10,7 @@ import pytest
 from tests.ascendc.harness import kernels
 from toprope.kernel import Run
 from toprope.profile import diagnose, roofline
-from toprope.profile.whatif import elements, kinds, spread, without
+from toprope.profile.whatif import elements, kinds, second_sources, spread, without
 from toprope.report import summary
 from toprope.validation import experiment
 
@@ -113,6 +113,13 @@ extern "C" __global__ __aicore__ void wide_tiling(GM_ADDR x, GM_ADDR y, GM_ADDR 
     GET_TILING_DATA_WITH_STRUCT(Wide, t, tiling);
     Scale<false>(x, y, t.rows);
 }
+extern "C" __global__ __aicore__ void squares(GM_ADDR x, int32_t rounds) {
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> place;
+    pipe.InitBuffer(place, 65536);
+    LocalTensor<float> a = place.Get<float>(), c = a[8192];
+    for (int32_t i = 0; i < rounds; i++) Mul(c, a, a, 8192);
+}
 extern "C" __global__ __aicore__ void through_scalar(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<true>(x, y, rows); }
 extern "C" __global__ __aicore__ void in_ub(GM_ADDR x, GM_ADDR y, int32_t rows) { Scale<false>(x, y, rows); }
 """
@@ -177,6 +184,13 @@ def test_tiling_data_costs_what_is_promised() -> None:
     (advice,) = (f for f in diagnose(wide) if f.code == "advice-tiling-data")
     assert "(800 bytes, 13 lines of the data cache)" in advice.message and "GET_TILING_DATA" in advice.places[0].text()
     assert "advice-tiling-data" not in {f.code for f in diagnose(constant)}
+
+
+def test_a_bank_conflict_that_no_padding_ends_is_not_advised_upon() -> None:
+    square = kernels(SOURCE, "diagnosis")["squares"][1](np.zeros(64, np.float32), 200, time_only=True)
+    assert "advice-bank-conflict" not in {f.code for f in diagnose(square)}
+    rows, at = second_sources(square.trace)
+    assert len(rows) == len(at) == 0
 
 
 def test_barriers_are_told_once_with_what_needs_them_and_what_they_cost() -> None:

@@ -17,6 +17,7 @@ from toprope.timing import predict
 from toprope.timing.prediction import UNIT_FLAG_BIT
 from toprope.trace import PIPES, Array, BufferRow, Trace
 
+_SHIFTS = (0, 4, 8, 12)  # 32-byte blocks by which a buffer could be padded; bank groups repeat after 16
 LEAST_GAIN = 0.02  # share of the time; smaller gains are noise beside the model's error
 
 
@@ -111,21 +112,29 @@ def _buffers(run: Run) -> Iterator[Idea]:
 
 
 def _bank_conflicts(run: Run) -> Iterator[Idea]:
-    """Vector instructions whose operands lie in the same bank group."""
+    """Vector instructions whose sources meet in a UB bank group, where moving one of them helps: not for an operand with itself, nor
+    where one walks through all groups while the other stays."""
     trace = run.trace
-    if not any(op.pipe == "V" and op.kind == "compute" for op in trace.ops):
+    rows, at = whatif.second_sources(trace)
+    if not len(rows):
         return
-    free = whatif.changed_chip(run.soc, {"ub_banks.reads_per_group": 64})
-    vector = whatif.kinds(trace, "compute") & (trace.instrs["pipe"] == PIPES.index("V"))
-    relaxed = predict(trace, free)
-    slower = (run.timeline.end - run.timeline.start) - (relaxed.end - relaxed.start)
-    lines = _dearest(trace, np.where(vector, slower, 0.0))
+    sites = trace.instrs["site"][rows]
+    durations = [(run.timeline.end - run.timeline.start)[rows]]
+    for blocks in _SHIFTS[1:]:
+        moved = predict(whatif.moved_by(trace, at, np.full(len(at), blocks)), run.soc)
+        durations.append((moved.end - moved.start)[rows])
+    of_site = np.stack([np.bincount(sites, weights=spent, minlength=len(trace.sites)) for spent in durations])
+    best = of_site.argmin(axis=0)
+    saved = np.zeros(len(trace.instrs))
+    saved[rows] = durations[0] - np.choose(best[sites], durations)
+    lines = _dearest(trace, saved)
     if lines:
+        shifted = whatif.moved_by(trace, at, np.array(_SHIFTS)[best[sites]])
         yield Idea(
             "advice-bank-conflict",
             "move the operands of these instructions apart, so that they do not share a UB bank group",
             lines,
-            lambda: relaxed.cycles,
+            lambda: predict(shifted, run.soc).cycles,
         )
 
 

@@ -1,16 +1,14 @@
-"""Changed traces and chips: the same run as it would have been with one thing different."""
+"""Changed traces: the same run as it would have been with one thing different."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from toprope.soc import Soc
 from toprope.timing.prediction import UNIT_FLAG_BIT
-from toprope.trace import PIPES, Array, Trace
+from toprope.trace import PIPES, SPACES, Array, Trace
 
 BYPASS_BIT = 1 << 8  # of a copy's arg column
 
@@ -148,14 +146,24 @@ def unmatched_waits(trace: Trace) -> Array:
     return unmatched
 
 
-def changed_chip(soc: Soc, numbers: Mapping[str, Any]) -> Soc:
-    """The chip with other numbers at some dotted paths. Only for counterfactuals: its name says so."""
+def second_sources(trace: Trace) -> tuple[Array, Array]:
+    """Vector instructions that read UB at two places or more: their rows, and the index of the last such place in the ranges."""
+    ranges = trace.decoded()
+    vector = kinds(trace, "compute") & (trace.instrs["pipe"] == PIPES.index("V"))
+    continued = np.concatenate(([False], ranges.more[:-1]))  # the outer loop of the entry before
+    reads = np.flatnonzero(
+        (ranges.mode == 1) & (ranges.space == SPACES.index("ub")) & vector[ranges.instr] & ~continued
+    )
+    instr = ranges.instr[reads]
+    last = np.concatenate((instr[1:] != instr[:-1], [True])) if len(reads) else np.empty(0, bool)
+    first = np.concatenate(([True], last[:-1]))[: len(reads)]
+    rows, at, begin = instr[last], reads[last], reads[first]
+    several = ranges.address[at] != ranges.address[begin]
+    return rows[several], at[several]
 
-    def put(node: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
-        head, *rest = parts
-        return {**node, head: put(node[head], rest, value) if rest else value}
 
-    table = dict(soc.table)
-    for path, value in numbers.items():
-        table = put(table, path.split("."), value)
-    return replace(soc, name=f"{soc.name} with {', '.join(numbers)}", table=table)
+def moved_by(trace: Trace, ranges: Array, blocks: Array) -> Trace:
+    """The trace with some of its ranges (indices) so many 32-byte blocks further on."""
+    accesses = trace.accesses.copy()
+    accesses["low"][ranges] += (32 * blocks).astype(np.uint64)
+    return replace(trace, accesses=accesses)
