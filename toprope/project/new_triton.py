@@ -193,9 +193,10 @@ class _Host:
     def text(self) -> str:
         """Tiling, shapes and definition."""
         launch = self.launch
+        read = {n.id for v in self.values().values() for n in ast.walk(v) if isinstance(n, ast.Name)}
         dims = "".join(
             f"    const int64_t {d} = context->GetInputShape({p})->GetStorageShape().GetDim({axis});\n"
-            for d in launch.dims() for p, axis in [launch.home_of(d, self.inputs)]
+            for d in launch.dims() if d in read for p, axis in [launch.home_of(d, self.inputs)]
         )  # fmt: skip
         constants = "".join(
             f"    const int64_t {n} = {ast.unparse(v)};\n"
@@ -204,6 +205,7 @@ class _Host:
             and isinstance(v, ast.Constant)
             and isinstance(v.value, int)
             and n not in launch.dims()
+            and n in read
         )
         fields = "".join(f"    tiling->{n} = {_cpp(v)};\n" for n, v in self.values().items())
         used = f"{dims}{constants}"
