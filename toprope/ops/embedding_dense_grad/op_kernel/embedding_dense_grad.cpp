@@ -111,7 +111,8 @@ public:
         width = RoundUp(t.piece, 32 / sizeof(T));
         Base::pipe.InitBuffer(inQueue, buffers, t.batchRows * width * sizeof(T));
         Base::pipe.InitBuffer(outQueue, buffers, t.batchRows * width * sizeof(float));
-        if (t.scaled) Base::pipe.InitBuffer(countQueue, 1, t.batchRows * BLOCK * sizeof(float));
+        resident = t.weights <= ZERO_FLOATS;
+        if (t.scaled && !resident) Base::pipe.InitBuffer(countQueue, 1, t.batchRows * BLOCK * sizeof(float));
         Base::pipe.InitBuffer(zeroBuffer, (ZERO_FLOATS + BLOCK) * sizeof(float));
         const Floats zeros = zeroBuffer.Get<float>();
         Duplicate(zeros, 0.0f, static_cast<int32_t>(ZERO_FLOATS));
@@ -123,6 +124,12 @@ public:
             if (Base::firstColumn == 0) Base::CountIndices(zeros[ZERO_FLOATS]);
         }
         SyncAll();
+        counts = zeros;  // they are no longer wanted
+        if (t.scaled && resident) {
+            Base::template Order<HardEvent::MTE3_MTE2>();
+            DataCopyPad(counts, Base::countGm, {1, static_cast<uint32_t>(t.weights * sizeof(float)), 0, 0, 0}, {false, 0, 0, 0});
+            Base::template Order<HardEvent::MTE2_S>();
+        }
         for (uint32_t column = Base::firstColumn; column < Base::endColumn; column += t.piece)
             for (uint32_t at = begin; at < end; at += INDEX_TILE) {
                 const uint32_t n = Base::LoadIndices(at);
@@ -168,25 +175,31 @@ private:
         SetAtomicNone();
         outQueue.FreeTensor(sums);
     }
-    // Every row by how often its index occurs.
+    // Every row by how often its index occurs. Copies of four bytes from near places wait for each other: a table that fits comes whole.
     __aicore__ inline void Divide(const Floats& sums, uint32_t first, uint32_t rows, uint32_t columns) {
+        if (resident) {
+            for (uint32_t r = 0; r < rows; r++) Divide(sums[r * width], counts.GetValue(index.GetValue(first + r)), columns);
+            return;
+        }
         Floats often = countQueue.template AllocTensor<float>();
         for (uint32_t r = 0; r < rows; r++)
             DataCopyPad(often[r * BLOCK], Base::countGm[index.GetValue(first + r)], {1, sizeof(float), 0, 0, 0}, {false, 0, 0, 0});
         countQueue.EnQue(often);
         often = countQueue.template DeQue<float>();
         Base::template Order<HardEvent::MTE2_S>();
-        for (uint32_t r = 0; r < rows; r++) {
-            const float n = often.GetValue(r * BLOCK);
-            if (n > 1.0f) Muls(sums[r * width], sums[r * width], 1.0f / n, static_cast<int32_t>(columns));
-        }
+        for (uint32_t r = 0; r < rows; r++) Divide(sums[r * width], often.GetValue(r * BLOCK), columns);
         Base::template Order<HardEvent::S_MTE2>();
         countQueue.FreeTensor(often);
+    }
+    __aicore__ inline void Divide(const Floats& row, float often, uint32_t columns) {
+        if (often > 1.0f) Muls(row, row, 1.0f / often, static_cast<int32_t>(columns));
     }
 
     TQue<TPosition::VECIN, 1> inQueue, countQueue;
     TQue<TPosition::VECOUT, 1> outQueue;
     TBuf<TPosition::VECCALC> zeroBuffer;
+    Floats counts;          // of every row of the table, if they fit
+    bool resident = false;  // they do
     uint32_t width = 0;
 };
 
