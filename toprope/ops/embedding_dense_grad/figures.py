@@ -53,15 +53,17 @@ def inputs_small_table_sorted() -> tuple[Any, ...]:
 def tables() -> list[ops.Table]:
     """Sums in any order, in an order that the caller has sorted out, and with the sort on the chip."""
     chip, operator = soc.load("ascend910b1"), ops.operator("embedding_dense_grad")
+    large: dict[str, Any] = {"num_weights": 50000}
+    small: dict[str, Any] = {"num_weights": 2000, "scale_grad_by_freq": 1}
     rows, costs = [], []
     for label, free, ordered, attributes in (
-        ("16,384 indices into 50,000 rows of 128", inputs_even(), inputs_even_sorted(), {"num_weights": 50000}),
-        ("the same, Zipf 1.2", inputs_zipf(), inputs_zipf_sorted(), {"num_weights": 50000}),
+        ("16,384 indices into 50,000 rows of 128", inputs_even(), inputs_even_sorted(), large),
+        ("the same, Zipf 1.2", inputs_zipf(), inputs_zipf_sorted(), large),
         (
             "65,536 indices into 2,000 rows of 64, Zipf 1.2, scaled by frequency",
             inputs_small_table(),
             inputs_small_table_sorted(),
-            {"num_weights": 2000, "scale_grad_by_freq": 1},
+            small,
         ),
     ):
         us = [
