@@ -375,6 +375,90 @@ def test_aclnn_assets_take_torch_tensors_in_header_order(tmp_path):
     assert np.allclose(suite.reference(suite.cases[0], (a, b, scale))[0].astype(np.float32), wide, rtol=0.01)
 
 
+@pytest.mark.torch
+def test_aclnn_and_framework_assets_without_rows_use_the_kernels(tmp_path):
+    pytest.importorskip("torch")
+    folder = tmp_path / "scale"
+    write(folder / "op_host" / "scale_def.cpp", DEFINITION)
+    write(folder / "tests" / "st" / "scale.csv", TABLE)
+    write(
+        folder / "tests" / "assets" / "golden.py",
+        """
+        __spec__ = {"scale": "Kernel", "aclnnScale": "Function", "torch.scale": "Framework"}
+        class Kernel:
+            def golden(x, factor=None, bias=0.5, **kwargs):
+                return x
+        class Function:
+            def golden(x, factor, bias, y, **kwargs):
+                return x.float() * factor.float() + float(bias)
+        class Framework:
+            def golden(x, factor, **kwargs):
+                return x.float() * factor.float()
+        """,
+    )
+    suites = {suite.name: suite for suite in assets.read(folder)}
+    for name in ("aclnnScale", "torch.scale"):
+        assert suites[name].cases[0].elements == min(c.elements for c in suites["scale"].cases)
+        assert run_all(suites[name])[0].status == PASSED
+    planted = next(c for c in suites["aclnnScale"].cases if c.name == "aclnnScale_planted")
+    x, factor = suites["aclnnScale"].inputs(planted)
+    assert factor.tolist() == [3]
+    result = suites["aclnnScale"].reference(planted, (x, factor))[0]
+    assert np.array_equal(result, x.astype(np.float32) * 3, equal_nan=True)
+
+
+@pytest.mark.torch
+def test_a_golden_with_more_parameters_than_its_header_is_called_by_its_own_names(tmp_path):
+    pytest.importorskip("torch")
+    write(
+        tmp_path / "op_api" / "aclnn_ramp.h",
+        "aclnnStatus aclnnRampGetWorkspaceSize(const aclScalar* start, const aclScalar* end, aclTensor* out, "
+        "uint64_t* workspaceSize, aclOpExecutor** executor);",
+    )
+    write(
+        tmp_path / "examples" / "test_aclnn_ramp.cpp",
+        """
+        int main() {
+            float begin = 1.0f; float stop = 5.0f;
+            std::vector<int64_t> outShape = {4};
+            std::vector<float> outHostData(4, 0);
+            CreateAclTensor(outHostData, outShape, &outAddress, aclDataType::ACL_FLOAT, &out);
+            start = aclCreateScalar(&begin, aclDataType::ACL_FLOAT);
+            end = aclCreateScalar(&stop, aclDataType::ACL_FLOAT);
+            aclnnRampGetWorkspaceSize(start, end, out, &workspaceSize, &executor);
+        }
+        """,
+    )
+    write(
+        tmp_path / "tests" / "assets" / "golden.py",
+        """
+        import torch
+        __golden__ = {"aclnn": {"aclnnRamp": "ramp"}}
+        def ramp(low, high, closed, out, **kwargs):
+            assert closed is None
+            return torch.arange(low, high, dtype=out.dtype)
+        """,
+    )
+    (suite,) = assets.read(tmp_path)
+    assert suite.cases[0].attrs == {"low": 1.0, "high": 5.0}
+    assert suite.reference(suite.cases[0], [])[0].tolist() == [1, 2, 3, 4]
+
+
+def test_lists_without_a_default_are_guessed_with_one_and_with_two_numbers(tmp_path):
+    definition = read_opdef(
+        write(
+            tmp_path / "pool_def.cpp",
+            """
+            this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
+            this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
+            this->Attr("pads").AttrType(REQUIRED).ListInt();
+            """,
+        )
+    )
+    guesses = [c.attrs["pads"] for c in assets.guessed_cases("pool", definition)]
+    assert guesses == sorted(guesses, key=len) and guesses[0] == [1] and guesses[-1] == [1, 1]
+
+
 # -- cann-bench -------------------------------------------------------------------------------------------------------
 
 PROTO = """

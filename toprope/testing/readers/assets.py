@@ -24,6 +24,7 @@ from toprope.testing.readers.testspec import Asset, index, positional_names
 from toprope.testing.standards import ALIASES
 from toprope.testing.suite import Suite
 
+BORROWED_CASES = 16
 GUESSED_SHAPES = ((4, 16), (2, 3, 8, 8), (16,), (2, 4, 16), (2, 3, 4, 8, 8), (1,), (8, 4), (3, 3))
 
 
@@ -39,16 +40,33 @@ def read(folder: Path) -> list[Suite]:
         problems += complaints
         for case in ttk.enabled(cases):
             by_operator.setdefault(case.operator, []).append(case)
-    suites = []
-    for name, asset in assets.items():
-        cases = by_operator.pop(name, [])
-        suites.append(_suite(name, asset, cases, folder, problems))
+    made: dict[str, Suite] = {}
+    kernels: dict[str, Sequence[Case]] = {}
+    for name, asset in sorted(assets.items(), key=lambda item: item[1].mode != "kernel"):
+        other = kernels.get(_plain(name), ()) if asset.mode != "kernel" else ()
+        made[name] = _suite(name, asset, by_operator.pop(name, []), folder, problems, other)
+        if asset.mode == "kernel":
+            kernels[_plain(name)] = made[name].cases
+    suites = [made[name] for name in assets]
     for name, cases in by_operator.items():
         suites.append(Suite(name, folder, "ttk", cases, problems=problems))
     return suites
 
 
-def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problems: Sequence[str]) -> Suite:
+def _plain(name: str) -> str:
+    """An operator's name as its kernel, its aclnn function and its framework function have it in common."""
+    return name.removeprefix("aclnn").rpartition(".")[2].replace("_", "").lower()
+
+
+def _suite(
+    name: str,
+    asset: Asset,
+    cases: Sequence[Case],
+    folder: Path,
+    problems: Sequence[str],
+    kernel_cases: Sequence[Case] = (),
+) -> Suite:
+    """The suite of one asset. kernel_cases: those of the same operator's kernel asset, for one that has none of its own."""
     root = operator_root(asset.file, folder)
     binder: _KernelBinder | _AclnnBinder
     if asset.mode == "kernel":
@@ -65,17 +83,43 @@ def _suite(name: str, asset: Asset, cases: Sequence[Case], folder: Path, problem
             cases = known + guessed_cases(name, declared)
         cases = [bind_names(case, names) for case in cases]
     else:
-        parameters = read_aclnn(root).get(name, ())
+        header = read_aclnn(root).get(name, ())
+        parameters = _under_own_names(header, required_names(asset))
         binder = _AclnnBinder(asset, parameters)
         if not cases:
             tensors = [p.name for p in parameters if p.kind in ("tensor", "tensors")] or required_names(asset)
             lists = {p.name for p in parameters if p.kind == "tensors"}
             values = {p.name: 1 for p in parameters if p.kind in ("scalar", "value")}
-            known = examples.aclnn_cases(root, name, parameters) if parameters else []
+            shown = examples.aclnn_cases(root, name, header) if header else []
+            own = {h.name: p.name for h, p in zip(header, parameters, strict=False)}
+            known = [replace(c, attrs={own[k]: v for k, v in c.attrs.items()}) for c in shown]
+            known += [] if header else _borrowed(name, kernel_cases)
             cases = known + guessed_cases(name, _guessed_definition(tensors, lists, values))
     standard = _standard_of(asset)
     chosen = [_with_standard(case, standard) for case in cases] if standard else list(cases)
     return Suite(name, asset.file, "testspec", chosen, binder.reference, None, binder.prepare, tuple(problems))
+
+
+def _under_own_names(header: Sequence[AclnnParameter], names: Sequence[str]) -> tuple[AclnnParameter, ...]:
+    """The header's parameters; for a golden that asks for more than it has, the same kinds under the golden's own names.
+
+    Results come last in every aclnn function; what such a golden has between the inputs and them is a value of its own.
+    """
+    if not header or len(header) >= len(names):
+        return tuple(header)
+    inputs = [p.kind for p in header if p.kind != "output"]
+    results = ["output"] * (len(header) - len(inputs))
+    kinds = [*inputs, *["value"] * (len(names) - len(header)), *results]
+    return tuple(AclnnParameter(name, kind) for name, kind in zip(names, kinds, strict=True))
+
+
+def _borrowed(name: str, kernel_cases: Sequence[Case]) -> list[Case]:
+    """Another asset's cases as cases of `name`, the smallest first."""
+    usable = sorted(
+        (c for c in kernel_cases if 0 < c.elements <= examples.MAX_ELEMENTS),
+        key=lambda c: ("_guess_" in c.name, c.elements),
+    )
+    return [replace(c, name=f"{name}_{c.name}", operator=name, standard="") for c in usable[:BORROWED_CASES]]
 
 
 def operator_root(file: Path, limit: Path) -> Path:
@@ -139,11 +183,13 @@ def _guessed_definition(
 def guessed_cases(name: str, definition: OpDef) -> list[Case]:
     """Small cases from an operator's definition, for each combination of element types.
 
-    Three guesses per shape: all inputs alike; whole-number inputs with one element (axes, counts); all but the first so.
+    Up to four guesses per shape: all inputs alike; whole-number inputs with one element (axes, counts); all but the first
+    so; lists of one number with two (paddings of both sides).
     """
     # Element types held in a C++ variable are unknown here; float32 is what nearly every operator takes.
     combinations = max((len(t.dtypes) or 1 for t in definition.inputs), default=0)
     attrs = {k: v for k, v in definition.attributes.items() if v is not None}
+    pairs = {k: v * 2 if isinstance(v, list) and len(v) == 1 else v for k, v in attrs.items()}
     cases = []
     seen: set[tuple[str, ...]] = set()
     for number in range(combinations):
@@ -152,7 +198,9 @@ def guessed_cases(name: str, definition: OpDef) -> list[Case]:
             continue
         seen.add(kinds)
         outputs = tuple(Output(_entry(t.dtypes, number, "")) for t in definition.outputs)
-        for shape, guess in itertools.product(GUESSED_SHAPES, ("alike", "counts", "first")):
+        for shape, guess in itertools.product(GUESSED_SHAPES, ("alike", "counts", "first", "pairs")):
+            if guess == "pairs" and pairs == attrs:
+                continue
             if guess == "counts" and not any("int" in kind for kind in kinds[1:]):
                 continue
             arguments: list[AnyArgument] = []
@@ -161,8 +209,10 @@ def guessed_cases(name: str, definition: OpDef) -> list[Case]:
                 arguments.append(_guessed(tensor, kind, (1,) if single else shape))
             size = "x".join(map(str, shape))
             case_name = f"{name}_guess_{number}_{size}_{guess}"
-            cases.append(Case(case_name, name, tuple(arguments), attrs, outputs, kind="general"))
-    return cases
+            values = pairs if guess == "pairs" else attrs
+            cases.append(Case(case_name, name, tuple(arguments), values, outputs, kind="general"))
+    # The rarest last: tries are limited.
+    return sorted(cases, key=lambda case: case.name.endswith("_pairs"))
 
 
 def _guessed(tensor: DeclaredTensor, kind: str, shape: tuple[int, ...]) -> AnyArgument:
