@@ -17,7 +17,7 @@ from toprope.cli import main
 from toprope.errors import BadInput
 from toprope.project.new_triton import triton_project_files
 from toprope.tile import TileError
-from toprope.tile.triton_module import remove_stand_in
+from toprope.tile.from_triton.module import remove_stand_in
 
 PROGRAMS = Path(__file__).with_name("triton_programs.py")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "09_tile" / "triton_kernels.py"

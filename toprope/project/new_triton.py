@@ -12,8 +12,8 @@ from toprope.errors import BadArgument, BadInput
 from toprope.project.new import build_files
 from toprope.project.new_prototype import camel
 from toprope.tile import triton
-from toprope.tile.triton_kernel import TritonKernel
-from toprope.tile.triton_program import TritonProgram
+from toprope.tile.from_triton.kernel import TritonKernel
+from toprope.tile.from_triton.program import TritonProgram
 
 _GE_TYPES = {
     "float32": "DT_FLOAT", "float16": "DT_FLOAT16", "bfloat16": "DT_BF16", "int32": "DT_INT32", "int16": "DT_INT16", "int8": "DT_INT8",

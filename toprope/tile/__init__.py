@@ -16,13 +16,13 @@
 from __future__ import annotations
 
 from toprope.tile.eager import BUILTINS
+from toprope.tile.from_triton.kernel import TritonKernel, triton
+from toprope.tile.from_triton.module import stand_in as stand_in_triton
 from toprope.tile.functions import gelu, sigmoid, silu, tanh
 from toprope.tile.kernel import TileKernel, kernel
 from toprope.tile.language import Dim, In, Out, TileError, TileTooLarge, bf16, f16, f32, i8, i16, i32, i64, inf, tune
 from toprope.tile.project import project_files
 from toprope.tile.torch_library import torch_op
-from toprope.tile.triton_kernel import TritonKernel, triton
-from toprope.tile.triton_module import stand_in as stand_in_triton
 from toprope.tile.tuner import Candidate
 from toprope.tile.tuner import tune as search
 

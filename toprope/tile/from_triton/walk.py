@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from toprope.dtypes import Dtype
+from toprope.tile.from_triton.expressions import BINARY, Expressions, Returned
+from toprope.tile.from_triton.forms import Affine, Home, MaskForm
+from toprope.tile.from_triton.liveness import Rest, always, assigned, reads_first
+from toprope.tile.from_triton.printer import condition, text_of
+from toprope.tile.from_triton.slots import Line
+from toprope.tile.from_triton.types import Bits, Block, Mask, Pointer, Range, Scalar, Value, is_float
 from toprope.tile.language import TileError, f32
-from toprope.tile.triton_expressions import BINARY, Expressions, Returned
-from toprope.tile.triton_forms import Affine, Home, MaskForm
-from toprope.tile.triton_liveness import Rest, always, assigned, reads_first
-from toprope.tile.triton_printer import condition, text_of
-from toprope.tile.triton_slots import Line
-from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Range, Scalar, Value, is_float
 
 
 class Walker(Expressions):

@@ -10,9 +10,8 @@ from typing import Any
 
 from toprope.dtypes import Dtype, dtype
 from toprope.tile import rules
-from toprope.tile.language import TileError, bf16, f16, f32, i16, i32
-from toprope.tile.triton_steps import Machine
-from toprope.tile.triton_types import (
+from toprope.tile.from_triton.steps import Machine
+from toprope.tile.from_triton.types import (
     TYPES,
     Bits,
     Block,
@@ -27,6 +26,7 @@ from toprope.tile.triton_types import (
     promoted,
     refused,
 )  # fmt: skip
+from toprope.tile.language import TileError, bf16, f16, f32, i16, i32
 
 i8, u8, i64, boolean = dtype("int8"), dtype("uint8"), dtype("int64"), dtype("bool")
 # from -> to: the conversions of the chip, one after the other. Triton cuts fractions off; (type, rounding) pairs.

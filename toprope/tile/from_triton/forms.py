@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from toprope.tile.triton_slots import Slot
+from toprope.tile.from_triton.slots import Slot
 
 Text = int | str  # a number, or C++ text of type int64_t
 

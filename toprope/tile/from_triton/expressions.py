@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from toprope.tile.from_triton.liveness import Rest
+from toprope.tile.from_triton.memory import MemoryPrinter
+from toprope.tile.from_triton.types import Scalar, Value
+from toprope.tile.from_triton.words import Words
 from toprope.tile.language import TileError, f32, i32
-from toprope.tile.triton_liveness import Rest
-from toprope.tile.triton_memory import MemoryPrinter
-from toprope.tile.triton_types import Scalar, Value
-from toprope.tile.triton_words import Words
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,

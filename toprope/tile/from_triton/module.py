@@ -10,10 +10,10 @@ from typing import Any
 
 from toprope.kernel import DEFAULT_SOC, Run
 from toprope.soc import load as load_soc
+from toprope.tile.from_triton.kernel import TritonKernel
+from toprope.tile.from_triton.source import Config, next_power_of_2
+from toprope.tile.from_triton.types import TYPES
 from toprope.tile.language import TileError
-from toprope.tile.triton_kernel import TritonKernel
-from toprope.tile.triton_source import Config, next_power_of_2
-from toprope.tile.triton_types import TYPES
 
 _LANGUAGE = (
     "triton.language", "triton.language.math", "triton.language.extra", "triton.language.extra.libdevice", "triton.language.standard",

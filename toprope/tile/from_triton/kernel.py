@@ -11,13 +11,13 @@ import numpy as np
 from toprope.dtypes import Dtype, of_array
 from toprope.kernel import DEFAULT_SOC, Run
 from toprope.soc import load as load_soc
+from toprope.tile.from_triton.eager import evaluate
+from toprope.tile.from_triton.program import TritonProgram, written_down
+from toprope.tile.from_triton.source import TritonSource
+from toprope.tile.from_triton.tiles import TritonTiles, as_tiles, has_dot
+from toprope.tile.from_triton.types import TYPES
 from toprope.tile.kernel import as_array, loaded, written
 from toprope.tile.language import TileError, TileTooLarge, bf16, numpy_of
-from toprope.tile.triton_eager import evaluate
-from toprope.tile.triton_program import TritonProgram, written_down
-from toprope.tile.triton_source import TritonSource
-from toprope.tile.triton_tiles import TritonTiles, as_tiles, has_dot
-from toprope.tile.triton_types import TYPES
 from toprope.tile.tuner import Candidate
 
 Array = np.ndarray[Any, Any]

@@ -11,12 +11,12 @@ from typing import Any
 from toprope.dtypes import Dtype
 from toprope.soc import Soc
 from toprope.tile.emit import entry_text, head_text
+from toprope.tile.from_triton.memory import MemoryPrinter
+from toprope.tile.from_triton.text import BITS, FILL_LANES, KEEP_LANES
+from toprope.tile.from_triton.types import Scalar
+from toprope.tile.from_triton.walk import Walker
+from toprope.tile.from_triton.words import Words
 from toprope.tile.language import Param, f32
-from toprope.tile.triton_memory import MemoryPrinter
-from toprope.tile.triton_text import BITS, FILL_LANES, KEEP_LANES
-from toprope.tile.triton_types import Scalar
-from toprope.tile.triton_walk import Walker
-from toprope.tile.triton_words import Words
 
 RESERVED = {
     "pipe", "arena", "numbers", "partial", "blocks", "steps", "program", "int", "float", "half", "auto", "for", "if", "this", "new",

@@ -8,12 +8,12 @@ from toprope.dtypes import Dtype, dtype
 from toprope.tile import rules
 from toprope.tile.emit import literal
 from toprope.tile.emit_text import COLUMN_FOLD, ROW_REDUCE, columns_operation, row_reduce_bytes, rows_operation
+from toprope.tile.from_triton.forms import BitsForm, Home, Text, factor, minus, plus, times
+from toprope.tile.from_triton.slots import Listing, Slot
+from toprope.tile.from_triton.text import REPEAT_NUMBER, SYNC
+from toprope.tile.from_triton.types import Bits, Block, Scalar, is_float, joined, promoted, refused
 from toprope.tile.language import TileError, f32, i32
 from toprope.tile.program import Number
-from toprope.tile.triton_forms import BitsForm, Home, Text, factor, minus, plus, times
-from toprope.tile.triton_slots import Listing, Slot
-from toprope.tile.triton_text import REPEAT_NUMBER, SYNC
-from toprope.tile.triton_types import Bits, Block, Scalar, is_float, joined, promoted, refused
 
 boolean, i64 = dtype("bool"), dtype("int64")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "/", "mod": "%"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from toprope.tile.expressions import Source
+from toprope.tile.from_triton.offsets import Atoms, Cut, Offsets, Place
 from toprope.tile.language import Param, TileError
 from toprope.tile.program import ByIndex, Index, Number
 from toprope.tile.reader import Reader
-from toprope.tile.triton_offsets import Atoms, Cut, Offsets, Place
 
 
 class Places(Reader):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprope.dtypes import Dtype
+from toprope.tile.from_triton.offsets import Offsets
 from toprope.tile.language import f32
 from toprope.tile.program import Number, Value
-from toprope.tile.triton_offsets import Offsets
 
 _EVALUATE: dict[str, Callable[..., float]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,

@@ -10,9 +10,9 @@ import numpy as np
 
 from toprope.dtypes import Dtype, dtype, of_array
 from toprope.tile import lanes, rules
+from toprope.tile.from_triton.types import Bits, Block, Lanes, Mask, Pointer, Product, Range, Scalar, is_float, promoted
+from toprope.tile.from_triton.words import Words
 from toprope.tile.language import TileError, f32, i32, numpy_of
-from toprope.tile.triton_types import Bits, Block, Lanes, Mask, Pointer, Product, Range, Scalar, is_float, promoted
-from toprope.tile.triton_words import Words
 
 Array = np.ndarray[Any, Any]
 boolean = dtype("bool")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from toprope.dtypes import Dtype
-from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Range, Scalar
+from toprope.tile.from_triton.types import Bits, Block, Mask, Pointer, Range, Scalar
 
 
 class Machine(Protocol):

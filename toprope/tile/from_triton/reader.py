@@ -11,12 +11,12 @@ from toprope.dtypes import Dtype
 from toprope.tile import rules
 from toprope.tile.cube import Product
 from toprope.tile.expressions import Source, show_axes
+from toprope.tile.from_triton.offsets import Cut, Offsets, Place
+from toprope.tile.from_triton.products import Products
+from toprope.tile.from_triton.types import TYPES
+from toprope.tile.from_triton.values import Dot, Filled, Lanes, Tiles, Word, outside_of
 from toprope.tile.language import Param, TileError, f32, i32
 from toprope.tile.program import ONE, ByIndex, Index, Loop, Number, Program, Region, Store, Value
-from toprope.tile.triton_offsets import Cut, Offsets, Place
-from toprope.tile.triton_products import Products
-from toprope.tile.triton_types import TYPES
-from toprope.tile.triton_values import Dot, Filled, Lanes, Tiles, Word, outside_of
 
 _ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _IDENTITY = {"sum": 0.0, "max": -math.inf, "min": math.inf}

@@ -6,12 +6,11 @@ from typing import Any
 
 from toprope.dtypes import Dtype
 from toprope.tile.emit_text import SPREAD
-from toprope.tile.language import TileError, f32
-from toprope.tile.triton_forms import Affine, MaskForm, Text
-from toprope.tile.triton_indices import IndexPrinter
-from toprope.tile.triton_printer import condition, count_of
-from toprope.tile.triton_slots import Slot, ring_of
-from toprope.tile.triton_text import (
+from toprope.tile.from_triton.forms import Affine, MaskForm, Text
+from toprope.tile.from_triton.indices import IndexPrinter
+from toprope.tile.from_triton.printer import condition, count_of
+from toprope.tile.from_triton.slots import Slot, ring_of
+from toprope.tile.from_triton.text import (
     FILL_LANES,
     FILL_ROWS,
     GATHER_ELEMENTS,
@@ -24,7 +23,8 @@ from toprope.tile.triton_text import (
     STORE_SPACED,
     SYNC,
 )  # fmt: skip
-from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Scalar, is_float, joined
+from toprope.tile.from_triton.types import Bits, Block, Mask, Pointer, Scalar, is_float, joined
+from toprope.tile.language import TileError, f32
 
 MOST_ROWS = 4095  # DataCopyPad's blockCount
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from toprope.tile.from_triton.expressions import Helper
+from toprope.tile.from_triton.types import TYPES
 from toprope.tile.language import TileError
-from toprope.tile.triton_expressions import Helper
-from toprope.tile.triton_types import TYPES
 
 Names = dict[str, Callable[[Any], Any]]  # name -> what it is for the words of one evaluation
 _LANGUAGE = ("triton.language", "triton.language.extra", "triton.language.math", "tl.math")

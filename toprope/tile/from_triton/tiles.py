@@ -11,11 +11,11 @@ from toprope.dtypes import Dtype
 from toprope.soc import Soc
 from toprope.tile.cube import Product
 from toprope.tile.expressions import Source
+from toprope.tile.from_triton.reader import TritonReader
+from toprope.tile.from_triton.source import TritonSource
 from toprope.tile.language import Dim, Param, TileError, TileTooLarge
 from toprope.tile.lowering import Lowered
 from toprope.tile.plan import place
-from toprope.tile.triton_reader import TritonReader
-from toprope.tile.triton_source import TritonSource
 
 
 @dataclass(frozen=True)

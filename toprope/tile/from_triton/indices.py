@@ -6,12 +6,12 @@ from typing import Any
 
 from toprope.dtypes import dtype
 from toprope.tile import rules
+from toprope.tile.from_triton.forms import Affine, BitsForm, Entries, Home, MaskForm, minus, plus
+from toprope.tile.from_triton.printer import Printer, condition, count_of, text_of
+from toprope.tile.from_triton.slots import Slot
+from toprope.tile.from_triton.text import KEEP_LANES, VALID
+from toprope.tile.from_triton.types import Bits, Block, Mask, Pointer, Range, Scalar, is_float, joined
 from toprope.tile.language import TileError, f32, i32
-from toprope.tile.triton_forms import Affine, BitsForm, Entries, Home, MaskForm, minus, plus
-from toprope.tile.triton_printer import Printer, condition, count_of, text_of
-from toprope.tile.triton_slots import Slot
-from toprope.tile.triton_text import KEEP_LANES, VALID
-from toprope.tile.triton_types import Bits, Block, Mask, Pointer, Range, Scalar, is_float, joined
 
 i64 = dtype("int64")
 

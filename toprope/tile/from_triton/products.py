@@ -8,11 +8,11 @@ from typing import Any
 
 from toprope.tile import rules
 from toprope.tile.cube import RESULTS, Operand, Product
+from toprope.tile.from_triton.offsets import Offsets, Place
+from toprope.tile.from_triton.places import Places
+from toprope.tile.from_triton.values import Dot, Filled, Tiles
 from toprope.tile.language import Dim, Param, TileError
 from toprope.tile.program import Index, Store, Value
-from toprope.tile.triton_offsets import Offsets, Place
-from toprope.tile.triton_places import Places
-from toprope.tile.triton_values import Dot, Filled, Tiles
 
 
 class Products(Places):
