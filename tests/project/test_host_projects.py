@@ -99,7 +99,7 @@ def test_another_tiling_is_tried_out_without_an_edit(add: Any) -> None:
     run = add.run(x, x, scale=2.0, tiling=other)
     np.testing.assert_array_equal(run.outputs["z"], x)
     assert run.tiling is other and run.run.blocks == 4
-    with pytest.raises(BadArgument, match="no field tiles\\b"):
+    with pytest.raises(BadArgument, match=r"no field tiles\b"):
         add.changed(chosen, tiles=3)
 
 

@@ -46,7 +46,8 @@ class ProjectKernel(Kernel):
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
             extra=("-fpermissive",),
             link=(runtime.library_path(),),
-            ahead=header_ahead(self.path, self.include),
+            # What the host generates comes before everything else, and kernel_operator.h looks at it.
+            ahead="" if self.header else header_ahead(self.path, self.include),
         )
 
 
