@@ -138,7 +138,7 @@ class Kernel:
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
             extra=("-fsanitize=signed-integer-overflow",) if overflow else (),
             link=(runtime.library_path(),),
-            ahead="" if overflow else header_ahead(self.path, self.include),
+            ahead="" if overflow or generated else header_ahead(self.path, self.include),
         )
 
 
