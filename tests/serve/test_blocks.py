@@ -55,9 +55,13 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(block=owned, label=st.sampled_from([b"a", b"b", b"c", b"d"]))
     def label(self, block: int, label: bytes) -> None:
-        if block not in self.references or block in self.labels.values():
+        if block not in self.references:
             return
-        assert self.pool.label(block, label) == (label not in self.labels)
+        if block in self.labels.values() and self.labels.get(label) != block:
+            with pytest.raises(RuntimeError, match="another label"):
+                self.pool.label(block, label)
+            return
+        assert self.pool.label(block, label) == (self.labels.get(label, block) == block)
         self.labels.setdefault(label, block)
 
     @rule(block=consumes(owned))
@@ -176,6 +180,21 @@ class CacheMachine(RuleBasedStateMachine):
 
 TestCache = CacheMachine.TestCase
 TestCache.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+
+
+def test_sharers_of_a_block_that_came_back_from_the_host_each_label_it() -> None:
+    cache = KvCache(8, 2, host_block_count=4)
+    parent = Request("parent", [0, 1, 0], 4)
+    assert cache.admit(parent, spare_blocks=0)
+    parent.computed_tokens = 2
+    assert cache.swap_out(parent) and cache.swap_in(parent, spare_blocks=0)
+    child = Request("child", [0, 1, 0], 4)
+    assert cache.fork(parent, child)
+    for request in (parent, child):
+        request.computed_tokens = 3
+        cache.commit(request)
+        assert request.labelled_blocks == 1
+    assert cache.device.labelled_count == 1 and child.block_table[0] == parent.block_table[0]
 
 
 def test_a_whole_prompt_hit_copies_the_last_block_and_computes_one_token() -> None:

@@ -70,9 +70,14 @@ class BlockPool:
                     self._free.move_to_end(block, last=False)
 
     def label(self, block: int, label: bytes) -> bool:
-        """Make a held block findable. False, and nothing changes, when another block has the label already."""
-        if self._references[block] == 0 or self._label_of[block] is not None:
-            raise RuntimeError(f"KV block {block} is not held or has a label already")
+        """Make a held block findable. False, and nothing changes, when another block has the label already.
+
+        True as well when the block has this label: owners that share it may each ask. Raises RuntimeError for another label.
+        """
+        if self._references[block] == 0 or self._label_of[block] not in (None, label):
+            raise RuntimeError(f"KV block {block} is not held or has another label")
+        if self._label_of[block] == label:
+            return True
         if label in self._block_of:
             return False
         self._label_of[block] = label
