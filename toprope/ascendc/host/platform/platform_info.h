@@ -44,6 +44,18 @@ public:
         info.ai_core_spec.l0_c_size = chip.l0c_bytes;
         return chip.name[0] == 0 ? 0xFFFFFFFF : 0;
     }
+    // Chips as unit tests describe them; the one that is chosen becomes the chip of this process.
+    std::map<std::string, PlatformInfo> platform_info_map_;
+    void SetOptionalCompilationInfo(const OptionalInfos& chosen) {
+        const auto found = platform_info_map_.find(chosen.soc_version);
+        if (found == platform_info_map_.end()) return;
+        toprope::host::Chip& chip = toprope::host::chip;
+        const PlatformInfo& given = found->second;
+        if (given.soc_info.ai_core_cnt != 0) chip.aic = chip.aiv = given.soc_info.ai_core_cnt;
+        if (given.ai_core_spec.ub_size != 0) chip.ub_bytes = given.ai_core_spec.ub_size;
+        const std::string& family = given.str_info.short_soc_version;
+        if (!family.empty() && present_platform().family() != family) std::snprintf(chip.name, sizeof chip.name, "%s", family.c_str());
+    }
     uint32_t GetPlatformInfos(const std::string&, PlatFormInfos&, OptionalInfos&) { return 0; }
 
 private:

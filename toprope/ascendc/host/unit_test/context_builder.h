@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ struct BuiltNode {
 template <typename Self>
 class NodeBuilder {
 public:
+    using OpContextBuilderBase = NodeBuilder;
+
     Self& OpType(const ge::AscendString& type) { return node().type = type.GetString(), self(); }
     Self& OpName(const ge::AscendString& name) { return node().name = name.GetString(), self(); }
     // Every declared input and output has one tensor; IOInstanceNum says how many each has.
@@ -93,6 +96,7 @@ private:
             if (tensors[i] == nullptr) continue;
             gert::TensorSlot& slot = slots[i];
             slot.tensor = *tensors[i];
+            slot.tensor.SetData(gert::TensorData(tensors[i]->GetAddr()));
             slot.desc.SetDataType(slot.tensor.GetDataType());
             slot.desc.SetOriginFormat(slot.tensor.GetOriginFormat());
             slot.desc.SetStorageFormat(slot.tensor.GetStorageFormat());

@@ -10,10 +10,20 @@ namespace gert {
 
 class OpImplSpaceRegistryV2 {
 public:
+    // Tests call it with a context of the general kind, which is a TilingParseContext under another name.
+    struct ParseFunction : std::function<ge::graphStatus(TilingParseContext*)> {
+        using Function = std::function<ge::graphStatus(TilingParseContext*)>;
+        ParseFunction() = default;
+        ParseFunction(Function function) : Function(std::move(function)) {}
+        template <typename Context>
+        ge::graphStatus operator()(Context* context) const {
+            return Function::operator()(reinterpret_cast<TilingParseContext*>(context));
+        }
+    };
     // Members of the vendor's names, callable with the context of their kind.
     struct Functions {
         std::function<ge::graphStatus(TilingContext*)> tiling;
-        std::function<ge::graphStatus(TilingParseContext*)> tiling_parse;
+        ParseFunction tiling_parse;
         std::function<ge::graphStatus(InferShapeContext*)> infer_shape;
         std::function<ge::graphStatus(InferShapeRangeContext*)> infer_shape_range;
         std::function<ge::graphStatus(InferDataTypeContext*)> infer_datatype;
@@ -32,6 +42,11 @@ public:
     ge::graphStatus AddSoToRegistry(Any&&...) {
         return ge::GRAPH_SUCCESS;
     }
+};
+
+class OpImplKernelRegistry {
+public:
+    using OpImplFunctions = OpImplSpaceRegistryV2::Functions;
 };
 
 class DefaultOpImplSpaceRegistryV2 {

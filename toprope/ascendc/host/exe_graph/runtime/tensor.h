@@ -47,6 +47,22 @@ private:
     StorageFormat format_;
 };
 
+// Where a tensor's value lies.
+class TensorData {
+public:
+    TensorData() = default;
+    explicit TensorData(void* address, size_t size = 0, TensorPlacement placement = kOnHost)
+        : address_(address), size_(size), placement_(placement) {}
+    void* GetAddr() const { return address_; }
+    size_t GetSize() const { return size_; }
+    TensorPlacement GetPlacement() const { return placement_; }
+
+private:
+    void* address_ = nullptr;
+    size_t size_ = 0;
+    TensorPlacement placement_ = kOnHost;
+};
+
 class Tensor {
 public:
     Tensor() = default;
@@ -63,14 +79,18 @@ public:
     // Null unless the value is known on the host.
     template <typename T>
     const T* GetData() const {
-        return static_cast<const T*>(data_);
+        return static_cast<const T*>(GetAddr());
     }
     template <typename T>
     T* GetData() {
-        return static_cast<T*>(data_);
+        return static_cast<T*>(GetAddr());
     }
-    const void* GetAddr() const { return data_; }
-    void* GetAddr() { return data_; }
+    // A value that follows lies behind the tensor itself, in one piece of memory with it.
+    const void* GetAddr() const { return placement_ == kFollowing ? this + 1 : data_; }
+    void* GetAddr() { return placement_ == kFollowing ? this + 1 : data_; }
+    TensorData GetTensorData() const { return TensorData(const_cast<void*>(GetAddr()), GetSize(), placement_); }
+    void SetData(const TensorData& data) { data_ = data.GetAddr(), placement_ = kOnHost; }
+    void SetSize(size_t) {}
     void SetAddr(void* data) { data_ = data; }
     size_t GetSize() const { return static_cast<size_t>(ge::GetSizeInBytes(GetShapeSize(), type_)); }
     ge::DataType GetDataType() const { return type_; }
@@ -89,6 +109,10 @@ private:
     TensorPlacement placement_ = kOnHost;
     ge::DataType type_ = ge::DT_UNDEFINED;
     void* data_ = nullptr;
+};
+class TensorV2 : public Tensor {
+public:
+    using Tensor::Tensor;
 };
 
 }  // namespace gert
