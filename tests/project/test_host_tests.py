@@ -31,6 +31,15 @@ static ge::graphStatus Shape(gert::InferShapeContext* context) {
 IMPL_OP_OPTILING(Parts).Tiling(Tile).InferShape(Shape);
 }  // namespace optiling
 """
+NEXT = """
+#include "register/op_impl_registry.h"
+static ge::graphStatus Parse(gert::TilingParseContext* context) {
+    *context->GetCompiledInfo<int>() = 950;
+    return ge::GRAPH_SUCCESS;
+}
+static ge::graphStatus Tile(gert::TilingContext*) { return ge::GRAPH_SUCCESS; }
+IMPL_OP_OPTILING(PartsNext).Tiling(Tile).TilingParse<int>(Parse);
+"""
 HARNESS = """
 #pragma once
 #include "op_tiling_context_builder.h"
@@ -61,7 +70,21 @@ gert::ContextHolder<gert::TilingContext> PartsFaker::Make(int64_t parts, int32_t
 TESTS = """
 #include <gtest/gtest.h>
 #include "base/registry/op_impl_space_registry_v2.h"
+#include "graph.h"
+#include "graph/operator_reg.h"
 #include "parts_context_faker.h"
+namespace ge {
+REG_OP(PartsOf)
+    .INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OPTIONAL_INPUT(mask, TensorType({DT_BOOL}))
+    .DYNAMIC_INPUT(more, TensorType::ALL())
+    .OUTPUT(y, TensorType::ALL())
+    .ATTR(index, Int, 0)
+    .ATTR(pads, ListInt, {1, 2})
+    .REQUIRED_ATTR(mode, String)
+    .OP_END_FACTORY_REG(PartsOf)
+REG_OP(Known).OUTPUT(y, TensorType::ALL()).REQUIRED_ATTR(value, Tensor).OP_END_FACTORY_REG(Known)
+}  // namespace ge
 static auto Function() { return gert::DefaultOpImplSpaceRegistryV2::GetInstance().GetSpaceRegistry()->GetOpImpl("Parts"); }
 TEST(Parts, tiles) {
     fe::PlatFormInfos platform;
@@ -90,6 +113,57 @@ TEST(Parts, infers) {
     EXPECT_EQ(Function()->infer_shape(holder.GetContext()), ge::GRAPH_SUCCESS);
     EXPECT_EQ(holder.GetContext()->GetOutputShape(0)->GetDim(0), 16);
 }
+TEST(Parts, value_behind_its_tensor) {
+    std::unique_ptr<uint8_t[]> memory(new uint8_t[sizeof(gert::Tensor) + sizeof(int32_t)]);
+    auto* n = new (memory.get()) gert::Tensor({{1}, {1}}, {}, gert::kFollowing, ge::DT_INT32, nullptr);
+    *reinterpret_cast<int32_t*>(n + 1) = 7;
+    gert::StorageShape shape({16, 8}, {16, 8});
+    gert::Tensor x(shape, {}, gert::kOnHost, ge::DT_FLOAT, nullptr);
+    gert::OpTilingContextBuilder builder;
+    builder.OpType("Parts").IONum(2, 1).InputTensors({&x, n}).AppendAttr(int64_t(2));
+    auto holder = builder.Build();
+    EXPECT_EQ(Function()->tiling(holder.GetContext()), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(*static_cast<int64_t*>(holder.GetContext()->GetRawTilingData()->GetData()), 64);
+}
+TEST(Parts, prototype) {
+    ge::op::PartsOf op;
+    EXPECT_EQ(op.GetInputsSize(), 1);
+    op.UpdateInputDesc("mask", ge::TensorDesc(ge::Shape({4}), ge::FORMAT_ND, ge::DT_BOOL));
+    op.create_dynamic_input_more(2);
+    EXPECT_EQ(op.GetInputsSize(), 4);
+    EXPECT_EQ(op.GetInputDesc(1).GetDataType(), ge::DT_BOOL);
+    int64_t index = 0;
+    std::vector<int64_t> pads;
+    std::string mode;
+    EXPECT_EQ(op.SetAttr("index", 3).GetAttr("index", index), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(op.GetAttr("pads", pads), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(op.GetAttr("index", mode), ge::GRAPH_FAILED);
+    EXPECT_EQ(index * 100 + pads[0] * 10 + pads[1], 312);
+    EXPECT_EQ(op.GetAllAttrNamesAndTypes()["pads"], "VT_LIST_INT");
+    ge::TensorDesc described(ge::Shape({2}), ge::FORMAT_ND, ge::DT_INT32);
+    const int32_t values[] = {5, 6};
+    ge::op::Known known;
+    known.set_attr_value(ge::Tensor(described, reinterpret_cast<const uint8_t*>(values), sizeof values));
+    op.set_input_x(known);
+    ge::Tensor found;
+    ge::Graph graph;
+    EXPECT_EQ(graph.AddNodeByOp(op).GetInputConstData(0, found), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(reinterpret_cast<const int32_t*>(found.GetData())[1], 6);
+    EXPECT_EQ(graph.AddNodeByOp(op).GetInputConstData(1, found), ge::GRAPH_FAILED);
+}
+TEST(Parts, other_generation) {
+    fe::PlatFormInfos platform;
+    std::map<std::string, std::string> version = {{"Short_SoC_version", "Ascend950"}, {"NpuArch", "3510"}};
+    platform.SetPlatformRes("version", version);
+    auto* next = gert::DefaultOpImplSpaceRegistryV2::GetInstance().GetSpaceRegistry()->GetOpImpl("PartsNext");
+    ASSERT_TRUE(next != nullptr);
+    gert::OpTilingParseContextBuilder builder;
+    int compiled = 0;
+    auto holder = builder.OpType("PartsNext").IONum(1, 1).CompiledInfo(&compiled).Build();
+    auto* general = reinterpret_cast<gert::KernelContext*>(holder.GetContext());
+    EXPECT_EQ(next->tiling_parse(general), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(compiled, 950);
+}
 TEST(Parts, unknown_operator) {
     EXPECT_TRUE(gert::DefaultOpImplSpaceRegistryV2::GetInstance().GetSpaceRegistry()->GetOpImpl("Nobody") == nullptr);
 }
@@ -102,6 +176,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     files = {
         "math/parts/op_kernel/parts.cpp": 'extern "C" __global__ __aicore__ void parts(GM_ADDR x) {}\n',
         "math/parts/op_host/parts_tiling.cpp": HOST,
+        "math/parts/op_host/arch35/parts_next_tiling.cpp": NEXT,
+        "math/parts/op_host/arch35/parts_unfinished_tiling.cpp": "#error needs more\n",
         "math/parts/tests/ut/op_host/test_parts.cpp": TESTS,
         "math/parts/tests/ut/op_host/arch35/test_parts_950.cpp": TESTS,
         "math/parts/tests/ut/op_host/op_api/test_aclnn_parts.cpp": TESTS,
@@ -129,6 +205,9 @@ def test_each_test_has_a_verdict(checkout: Checkout) -> None:
         "Parts.tiles": "passed",
         "Parts.expects_too_much": "failed",
         "Parts.infers": "passed",
+        "Parts.value_behind_its_tensor": "passed",
+        "Parts.prototype": "passed",
+        "Parts.other_generation": "passed",
         "Parts.unknown_operator": "passed",
     }
     assert "(3, 4)" in results["Parts.expects_too_much"].message

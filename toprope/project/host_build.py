@@ -25,29 +25,38 @@ _NO_SUCH = re.compile(r"(\S+): No such file")
 _FLAGS = ("-O1", "-fpermissive", "-DTOPROPE_HOST=1")
 
 
-def host_sources(folder: Path) -> list[Path]:
-    """The C++ files of op_host that define, infer and tile, those of other chip generations left out."""
+def host_sources(folder: Path, *, every_generation: bool = False) -> list[Path]:
+    """The C++ files of op_host that define, infer and tile, those of other chip generations left out unless asked for."""
     host = folder / "op_host"
     found = []
     for file in sorted(host.rglob("*.cpp")):
         inside = file.relative_to(host)
-        if not _NOT_HOST & set(inside.parts) and not _OTHER_GENERATION.search(inside.as_posix()):
+        if _NOT_HOST & set(inside.parts):
+            continue
+        if every_generation or not _OTHER_GENERATION.search(inside.as_posix()):
             found.append(file)
     return found
 
 
-def shared_sources(checkout: Checkout, operator: Operator, own: Sequence[Path]) -> list[Path]:
-    """Sources beside the operator's folder that register functions for its types, as families of operators share them."""
+def shared_sources(
+    checkout: Checkout, operator: Operator, own: Sequence[Path], *, every_generation: bool = False
+) -> list[Path]:
+    """Sources beside the operator's folder that register functions for its types, as families of operators share them.
+
+    every_generation: those too that add tiling classes for other chips.
+    """
     if checkout.root == operator.folder:
         return []
     texts = [checkout.text(f) for f in own]
     types = {name for text in texts for name in re.findall(r"\bOP_ADD\s*\(\s*(\w+)", text)}
-    registers = re.compile(rf"\bIMPL_OP\w*\s*\(\s*(?:{'|'.join(sorted(types))})\s*\)")
+    macro = r"(?:IMPL_OP|REGISTER_\w*TILING_TEMPLATE)" if every_generation else "IMPL_OP"
+    registers = re.compile(rf"\b{macro}\w*\s*\(\s*(?:{'|'.join(sorted(types))})\s*[,)]")
+    words = ("IMPL_OP", "TILING_TEMPLATE") if every_generation else ("IMPL_OP",)
     found = []
     for file in sorted(operator.folder.parent.glob("*/op_host/*.cpp")) if types else []:
-        if operator.folder not in file.parents and not _OTHER_GENERATION.search(file.name):
+        if operator.folder not in file.parents and (every_generation or not _OTHER_GENERATION.search(file.name)):
             text = file.read_text(errors="replace")
-            if "IMPL_OP" in text and registers.search(checkout.text(file)):
+            if any(word in text for word in words) and registers.search(checkout.text(file)):
                 found.append(file)
     return found
 

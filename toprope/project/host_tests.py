@@ -6,6 +6,7 @@ builders that it derives from are in ascendc/host/unit_test.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import re
 import tempfile
@@ -23,6 +24,8 @@ from toprope.soc import Soc
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 _HARNESS = ("tests/ut/common", "tests/ut/framework_normal/common")
+# How a test says that it is about the generation after the one that kernels run on here.
+_OTHER_CHIP = re.compile(r"Ascend950|\"3510\"")
 _FAMILIES = ("ascend910_93", "ascend910b", "ascend310p", "ascend310b", "ascend910")
 
 
@@ -44,7 +47,7 @@ def run_host_tests(checkout: Checkout, operator: Operator, soc: Soc) -> list[Tes
     tests = host_test_sources(operator)
     if not tests:
         return []
-    sources, left_out = _usable_sources(checkout, operator)
+    sources, left_out = _usable_sources(checkout, operator, any(_OTHER_CHIP.search(checkout.text(t)) for t in tests))
     family = next((f for f in _FAMILIES if soc.name.startswith(f)), soc.name)
     flags = (f"-DBUILD_SOC_VERSION={family}", "-idirafter", str(HOST / "fallback"))
     results: list[TestResult] = []
@@ -64,8 +67,11 @@ def run_host_tests(checkout: Checkout, operator: Operator, soc: Soc) -> list[Tes
     return results
 
 
-def _usable_sources(checkout: Checkout, operator: Operator) -> tuple[list[Path], str]:
-    """The operator's host sources that compile, and the first problem of the others."""
+def _usable_sources(checkout: Checkout, operator: Operator, every_generation: bool) -> tuple[list[Path], str]:
+    """The operator's host sources that compile, and the first problem of the others.
+
+    every_generation: with what there is for other chips, as far as it compiles; tests choose a chip as they run.
+    """
     sources = host_sources(operator.folder)
     sources += shared_sources(checkout, operator, sources)
     usable, problem = [], ""
@@ -75,6 +81,13 @@ def _usable_sources(checkout: Checkout, operator: Operator) -> tuple[list[Path],
             usable.append(source)
         except TopropeError as error:
             problem = problem or _first_error(error)
+    if every_generation:
+        own = host_sources(operator.folder, every_generation=True)
+        for source in [*own, *shared_sources(checkout, operator, own, every_generation=True)]:
+            if source not in sources:
+                with contextlib.suppress(TopropeError):
+                    compiled(checkout, operator, source)
+                    usable.append(source)
     return usable, problem
 
 
