@@ -53,12 +53,29 @@ def test_cast_scale_bias_covers_rows_and_columns(rows: int, columns: int) -> Non
     assert fields["tileRows"] <= min(fields["coreRows"], 255)
 
 
-def test_bands_of_matmul_are_about_square_and_the_first_rungs_have_none() -> None:
+def test_blocks_of_matmul_share_the_work_evenly_and_the_first_rungs_have_none() -> None:
     shapes = [(4096, 4096), (4096, 4096)]
     rungs = {
         v: ops.operator("matmul", v).tiling(shapes=shapes)
-        for v in ("naive", "buffered", "packets", "banded", "optimised")
+        for v in ("naive", "buffered", "packets", "blocks", "kept", "optimised")
     }
-    assert [t.fields["bandRows"] for t in rungs.values()] == [1, 1, 1, 7, 7]  # 7 x 128 rows by 24 / 7 x 256 columns
+    found = [tuple(t.fields[f] for f in ("partsM", "partsN", "bandTiles", "keepEvery")) for t in rungs.values()]
+    assert (
+        found == [(1, 1, 1, 0)] * 3 + [(3, 8, 11, 8)] * 3
+    )  # 1,365 rows in 11 tiles by 2 x 256 columns; 8 of 64 steps are kept
     assert {t.block_dim for t in rungs.values()} == {24}
-    assert ops.operator("matmul").tiling(shapes=[(100, 64), (64, 300)]).block_dim == 2  # a tile is 128 x 256
+    assert ops.operator("matmul", "packets").tiling(shapes=[(100, 64), (64, 300)]).block_dim == 2  # a tile is 128 x 256
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 1, 1), (128, 512, 24576), (8192, 8192, 8192), (40_000, 64, 16), (17, 4000, 2000)]
+)
+def test_blocks_of_matmul_fit_the_chip(m: int, k: int, n: int) -> None:
+    tiling, chip = ops.operator("matmul").tiling(shapes=[(m, k), (k, n)]), soc.load("ascend910b1")
+    fields = tiling.fields
+    assert tiling.block_dim == fields["partsM"] * fields["partsN"] <= chip.aic
+    assert fields["partsM"] <= ops.ceil_div(m, 16) and fields["partsN"] <= ops.ceil_div(n, 64)  # nobody without work
+    steps = ops.ceil_div(k, 64)
+    assert fields["keepEvery"] == 0 or (k > 256 and ops.ceil_div(steps, fields["keepEvery"]) <= 8)  # so many fit L1
+    rows = fields["bandTiles"] * fields["partsM"] * 128
+    assert fields["bandTiles"] == 1 or rows * k * 2 <= chip.number("memory.l2_bytes") / 2

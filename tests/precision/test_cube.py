@@ -256,7 +256,9 @@ def test_the_coupled_core_sums_in_half_and_narrows_on_the_way_to_ub(name: str, c
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "examples/07_matmul/matmul_custom.cpp": ["m=128", "n=256", "k=128"],
-    "toprope/ops/matmul/op_kernel/matmul.cpp:matmul": ["tiling={ m = 128, n = 256, k = 128, bandRows = 1 }"],
+    "toprope/ops/matmul/op_kernel/matmul.cpp:matmul": [
+        "tiling={ m = 128, n = 256, k = 128, partsM = 1, partsN = 2, bandTiles = 1, keepEvery = 0 }"
+    ],
 }
 
 

@@ -1,8 +1,9 @@
 // c = layer_norm(x) x w in one launch: the vector cores normalise x into a workspace in GM, turn by turn; the cube cores multiply the rows
 // of the turns that are there. A turn is a run of rows, shared by all vector cores: they wait for each other (flag ALL) and then each pair
-// tells its cube core (flag READY). The tiles of c are shared by all cube cores in the order of bands of a turn, as in matmul, so that each
-// core reads only some columns of w. Nothing is handed back: the workspace holds all rows, and L2 keeps what was just written.
+// tells its cube core (flag READY). Each cube core has some columns of w, keeps part of them in L1 as in matmul, and takes rows of tiles in
+// turn with the other cores of these columns. Nothing is handed back: the workspace holds all rows, and L2 keeps what was just written.
 // `layer_norm_gemm_naive` does one after the other: a single turn, row by row, and products with one buffer everywhere.
+#include "../../matmul/op_kernel/block_walk.h"
 #include "../../matmul/op_kernel/cube_tiles.h"
 #include "../../rows/row_norm.h"
 #include "kernel_operator.h"
@@ -33,18 +34,16 @@ __aicore__ inline void Normalise(GM_ADDR x, GM_ADDR gamma, GM_ADDR beta, GM_ADDR
     HandOver();
 }
 
-template <uint32_t buffers, uint32_t steps, bool unitFlag>
+template <uint32_t buffers, uint32_t steps, bool unitFlag, uint32_t kept>
 __aicore__ inline void Multiply(GM_ADDR w, GM_ADDR c, GM_ADDR workspace, const LayerNormGemmTilingData& tiling) {
-    CubeTiles<buffers, steps, unitFlag> tiles;
+    BlockWalk walk(tiling.m, tiling.n, tiling.partsM, tiling.partsN, tiling.bandTiles);
+    CubeTiles<buffers, steps, unitFlag, kept> tiles;
     tiles.Open(workspace, tiling.m, w, c, tiling.m, tiling.n, tiling.k);
-    const uint32_t tilesM = (tiling.m + TILE_M - 1) / TILE_M, tilesN = (tiling.n + TILE_N - 1) / TILE_N;
+    tiles.KeepEvery(tiling.keepEvery);
     uint32_t ready = 0;  // rows that are normalised
-    for (uint32_t t = GetBlockIdx(); t < tilesM * tilesN; t += GetBlockNum()) {
-        const uint32_t band = t / (tiling.bandTiles * tilesN), place = t % (tiling.bandTiles * tilesN);
-        const uint32_t bandTiles = Least(tiling.bandTiles, tilesM - band * tiling.bandTiles);
-        const uint32_t row = (band * tiling.bandTiles + place % bandTiles) * TILE_M, height = Least(TILE_M, tiling.m - row);
-        for (; ready < row + height; ready += tiling.turnRows) CrossCoreWaitFlag(READY);
-        tiles.Tile(row, row, place / bandTiles * TILE_N, height);
+    while (walk.Next()) {
+        for (; ready < walk.row + walk.height; ready += tiling.turnRows) CrossCoreWaitFlag(READY);
+        tiles.Tile(walk.row, walk.row, walk.column, walk.height, walk.width, walk.sameColumns);
     }
     for (; ready < tiling.m; ready += tiling.turnRows) CrossCoreWaitFlag(READY);  // every flag that is set is waited for
     tiles.Close();
@@ -64,7 +63,7 @@ extern "C" __global__ __aicore__ void layer_norm_gemm(GM_ADDR x, GM_ADDR gamma, 
             Normalise<false>(x, gamma, beta, rows, data);
     }
     if ASCEND_IS_AIC {
-        Multiply<2, 4, true>(w, c, rows, data);
+        Multiply<2, PACKET_STEPS, true, KEPT_STEPS>(w, c, rows, data);
     }
 }
 
@@ -79,6 +78,6 @@ extern "C" __global__ __aicore__ void layer_norm_gemm_naive(GM_ADDR x, GM_ADDR g
         Normalise<false>(x, gamma, beta, rows, data);
     }
     if ASCEND_IS_AIC {
-        Multiply<1, 1, false>(w, c, rows, data);
+        Multiply<1, 1, false, 0>(w, c, rows, data);
     }
 }

@@ -1,24 +1,31 @@
 // c = a x b on the host: checks the shapes and decides in which order the tiles of c are computed. Each rung of the kernel's ladder is an
 // operator; the first three take the tiles in reading order.
 #include "../op_kernel/matmul_tiling_data.h"
-#include "cube_bands.h"
+#include "cube_blocks.h"
 
 namespace optiling {
 
 using namespace library;
 
-static ge::graphStatus Order(gert::TilingContext* context, bool banded) {
+static ge::graphStatus Order(gert::TilingContext* context, bool inBlocks) {
     const gert::Shape &a = ShapeOf(context, 0), &b = ShapeOf(context, 1);
     if (CheckProduct(a, b, "a", "b") != ge::GRAPH_SUCCESS) return ge::GRAPH_FAILED;
-    const uint64_t m = Dim(a, 0), k = Dim(a, 1), n = Dim(b, 1);
+    const uint64_t m = Dim(a, 0), k = Dim(a, 1), n = Dim(b, 1), cores = Chip(context).aic;
     OPS_RULE(k > 0 || m * n == 0, "k is 0; fill c with zeros instead of multiplying");
-    const uint64_t tilesM = CeilDiv(m, TILE_M), blocks = std::clamp<uint64_t>(tilesM * CeilDiv(n, TILE_N), 1, Chip(context).aic);
     auto* data = context->GetTilingData<MatmulTilingData>();
     data->m = static_cast<uint32_t>(m);
     data->n = static_cast<uint32_t>(n);
     data->k = static_cast<uint32_t>(k);
-    data->bandRows = banded ? static_cast<uint32_t>(BandTiles(tilesM, blocks)) : 1;
-    return Launch(context, blocks);
+    data->partsM = data->partsN = data->bandTiles = 1;
+    data->keepEvery = 0;
+    if (!inBlocks || m * n == 0) return Launch(context, std::clamp<uint64_t>(CeilDiv(m, TILE_M) * CeilDiv(n, TILE_N), 1, cores));
+    const uint64_t rowsInL2 = Chip(context).l2Bytes / 2 / (k * sizeof(uint16_t));  // beside columns of b and of c
+    const Blocks blocks = ChooseBlocks(m, n, k, cores, rowsInL2);
+    data->partsM = blocks.partsM;
+    data->partsN = blocks.partsN;
+    data->bandTiles = blocks.bandTiles;
+    data->keepEvery = blocks.keepEvery;
+    return Launch(context, uint64_t{blocks.partsM} * blocks.partsN);
 }
 
 static ge::graphStatus Tile(gert::TilingContext* context) { return Order(context, true); }
@@ -57,15 +64,25 @@ public:
 };
 OP_ADD(Matmul);
 
-class MatmulBanded : public OpDef {
+class MatmulKept : public OpDef {
 public:
-    explicit MatmulBanded(const char* name) : OpDef(name) {
+    explicit MatmulKept(const char* name) : OpDef(name) {
         Declare(*this);
         this->AICore().SetTiling(optiling::Tile);
-        library::BuildFrom(*this, "matmul", "matmul_banded");
+        library::BuildFrom(*this, "matmul", "matmul_kept");
     }
 };
-OP_ADD(MatmulBanded);
+OP_ADD(MatmulKept);
+
+class MatmulBlocks : public OpDef {
+public:
+    explicit MatmulBlocks(const char* name) : OpDef(name) {
+        Declare(*this);
+        this->AICore().SetTiling(optiling::Tile);
+        library::BuildFrom(*this, "matmul", "matmul_blocks");
+    }
+};
+OP_ADD(MatmulBlocks);
 
 class MatmulPackets : public OpDef {
 public:
