@@ -89,6 +89,8 @@ public:
             return GRAPH_FAILED;
         }
     }
+    // Inference by functions of the graph's own interface, which no operator has here: theirs take a context.
+    graphStatus InferShapeAndType() { return GRAPH_FAILED; }
     std::map<std::string, std::string> GetAllAttrNamesAndTypes() const {
         static const char* const words[] = {
             "VT_NONE",      "VT_INT",         "VT_FLOAT",         "VT_BOOL",      "VT_STRING",         "VT_LIST_INT", "VT_LIST_FLOAT",
