@@ -1,7 +1,7 @@
-"""Run benchmarks and keep their figures: python -m benchmarks [NAME ...] [--write].
+"""Run benchmarks and keep their figures: ./dev bench [NAME ...] [--write] [OPTION ...] [-- ARGUMENT ...].
 
-Each file of this folder answers one question and prints one JSON object; options other than --write are passed on. Results go to
-out/bench/NAME.json and as a table to the screen; --write also sets docs/benchmarks.md and the table of docs/serve.md
+Each file of this folder answers one question and prints one JSON object; other options, and what stands behind --, are passed on.
+Results go to out/bench/NAME.json and as a table to the screen; --write also sets docs/benchmarks.md and the table of docs/serve.md
 anew from every result that is there.
 """
 
@@ -21,6 +21,7 @@ from rich.table import Table
 from benchmarks import _serve_page
 
 HERE = Path(__file__).parent
+OWN_PAGES = {"ops": "operators.md"}  # benchmarks that write a page of their own
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -37,8 +38,14 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def main(argv: list[str]) -> int:
     known = sorted(p.stem for p in HERE.glob("*.py") if not p.stem.startswith("_"))
+    if {"-h", "--help"} & set(argv):
+        print(__doc__)
+        for name in known:
+            print(f"  {name:18} {question(name)}")
+        return 0
+    argv, passed = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
     wanted = [a for a in argv if not a.startswith("-")] or known
-    options = [a for a in argv if a.startswith("-") and a != "--write"]
+    options = [*(a for a in argv if a.startswith("-") and a != "--write"), *passed]
     unknown = [w for w in wanted if w not in known]
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
@@ -66,6 +73,11 @@ def main(argv: list[str]) -> int:
     return 1 if failed else 0
 
 
+def question(name: str) -> str:
+    """What a benchmark asks: the first line of its file."""
+    return (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or "").partition("\n")[0]
+
+
 def write_page(results: Path) -> None:
     """docs/benchmarks.md from the JSON results."""
     lines = [
@@ -75,16 +87,11 @@ def write_page(results: Path) -> None:
         "turn in one run. `bar` is the figure wanted.",
     ]
     for file in sorted(results.glob("*.json")):
-        docstring = ast.get_docstring(ast.parse((HERE / f"{file.stem}.py").read_text())) or ""
-        lines += [
-            "",
-            f"## {file.stem}",
-            "",
-            docstring.splitlines()[0] if docstring else "",
-            "",
-            "| figure | value |",
-            "|---|---|",
-        ]
+        lines += ["", f"## {file.stem}", "", question(file.stem), ""]
+        if file.stem in OWN_PAGES:
+            lines += [f"See [{OWN_PAGES[file.stem]}]({OWN_PAGES[file.stem]})."]
+            continue
+        lines += ["| figure | value |", "|---|---|"]
         for path, figure in leaves(json.loads(file.read_text())):
             lines.append(f"| {path} | {f'{figure:.4g}' if isinstance(figure, float) else figure} |")
     (HERE.parent / "docs" / "benchmarks.md").write_text("\n".join(lines) + "\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import toprope
+from benchmarks import __main__ as benchmarks
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "toprope"
@@ -72,3 +73,11 @@ def test_every_exception_code_has_a_page() -> None:
     codes = set(re.findall(r'code = "([a-z-]+)"', text)) - {"toprope-error"}
     missing = [c for c in sorted(codes) if not (ROOT / "docs" / "errors" / f"{c}.md").exists()]
     assert not missing, f"no page in docs/errors for {missing}"
+
+
+def test_every_benchmark_names_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmarks.main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    files = [p.stem for p in (ROOT / "benchmarks").glob("*.py") if not p.stem.startswith("_")]
+    assert files and all(re.search(rf"^  {name} +\S", listed, re.M) for name in files)
+    assert benchmarks.main(["nothing_like_it"]) == 2
