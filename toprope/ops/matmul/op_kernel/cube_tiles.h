@@ -1,7 +1,7 @@
 // Tiles of c = a x b in half, sums in float, with the raw cube API. A tile of C is at most 128 x 256: it fills L0C (128 KB of float), and
 // 64 steps of K of its operands are half of L0A and L0B.
 //   buffers   1: load, split, multiply and store wait for each other; 2: they overlap
-//   steps     how many times 64 of K one copy of A into L1 brings. B comes by 64: its rows are long anyhow
+//   steps     how many times 64 of K one copy of A into L1 brings. B comes by 64: its rows are long anyhow; of narrow tiles by more
 //   unitFlag  the store of a tile follows the cube fractal by fractal, and the next tile starts behind it
 //   kept      how many times 64 of K of B stay in L1 for the next tile of the same columns
 #pragma once
@@ -17,7 +17,7 @@ __aicore__ inline uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b;
 template <uint32_t buffers, uint32_t steps, bool unitFlag, uint32_t kept = 0>
 class CubeTiles {
     static constexpr uint32_t PACKET_K = steps * STEP_K;
-    static constexpr uint32_t RING = steps == 1 ? buffers : 4;  // buffers of B, each for 64 of K
+    static constexpr uint32_t RING = steps == 1 ? buffers : 4;  // buffers of B, each for 64 of K of a whole tile
     static constexpr uint32_t STEP_A = TILE_M * STEP_K, STEP_B = TILE_N * STEP_K;
 
 public:
@@ -42,9 +42,9 @@ public:
     }
     __aicore__ inline void Close() { Free(false); }
 
-    // Tiles begin their sums at `at`, a whole number of packets, and go around: cores that share operands do not fetch the same at one
-    // time.
-    __aicore__ inline void BeginAt(uint32_t at) { first = at; }
+    // Tiles begin their sums at this packet of K and go around: cores that share operands do not fetch the same at one time.
+    __aicore__ inline void BeginAt(uint32_t packet) { first = k == 0 ? 0 : packet % Packets() * PACKET_K; }
+    __aicore__ inline uint32_t Packets() const { return (k + PACKET_K - 1) / PACKET_K; }
     // Of 64 of K each, every so-many-th of B is kept (0: none). K must be more than a packet: then whoever loads the kept part of other
     // columns has waited for the last reader of these.
     __aicore__ inline void KeepEvery(uint32_t count) { keepEvery = count; }
@@ -57,6 +57,8 @@ public:
         columns = Least(width, n - column);
         nextA = nextB = first;
         leftA = leftB = k;
+        depthB = STEP_K;
+        for (uint32_t wider = Whole(columns) * 2; keepEvery == 0 && wider <= TILE_N && depthB < PACKET_K; wider *= 2) depthB *= 2;
         if constexpr (!unitFlag) AscendC::WaitFlag<AscendC::HardEvent::FIX_M>(0);
         for (uint32_t i = 1; i < buffers; i++) LoadA(aRow, column, again);
         for (uint32_t i = 1; i < RING; i++) LoadB(column);
@@ -64,7 +66,7 @@ public:
         for (uint32_t left = k; left > 0;) {
             const uint32_t depth = Least(STEP_K, k - at);
             if (at % PACKET_K == 0) LoadA(aRow, column, again);
-            LoadB(column);
+            if (at % depthB == 0) LoadB(column);
             if (at % PACKET_K == 0) AscendC::WaitFlag<AscendC::HardEvent::MTE2_MTE1>(usedA);
             Multiply(at, depth, left == k, left == depth);
             left -= depth;
@@ -121,7 +123,7 @@ private:
         leftA -= depth;
         nextA = nextA + depth == k ? 0 : nextA + depth;
     }
-    // The next 64 of K of B, if there are some and they are not kept.
+    // The next depthB of K of B, if there are some and they are not kept.
     __aicore__ inline void LoadB(uint32_t column) {
         if (leftB == 0) return;
         if (!Kept(nextB)) {
@@ -130,20 +132,20 @@ private:
             AscendC::SetFlag<AscendC::HardEvent::MTE2_MTE1>(buffers + filledB);
             filledB = (filledB + 1) % RING;
         }
-        const uint32_t depth = Least(STEP_K, k - nextB);
+        const uint32_t depth = Least(depthB, k - nextB);
         leftB -= depth;
         nextB = nextB + depth == k ? 0 : nextB + depth;
     }
     __aicore__ inline void CopyB(uint32_t place, uint32_t at, uint32_t column) {
         AscendC::DataCopy(b1.Get<half>()[place], bGm[static_cast<uint64_t>(at) * n + column],
-                          AscendC::Nd2NzParams(1, static_cast<uint16_t>(Least(STEP_K, k - at)), columns, 0, n, STEP_K, 1, 0));
+                          AscendC::Nd2NzParams(1, static_cast<uint16_t>(Least(depthB, k - at)), columns, 0, n, depthB, 1, 0));
     }
 
     // Adds what `depth` of K from `at` on give.
     __aicore__ inline void Multiply(uint32_t at, uint32_t depth, bool isFirst, bool isLast) {
         const AscendC::LocalTensor<half> left = a2.Get<half>()[half_ * STEP_A], right = b2.Get<half>()[half_ * STEP_B];
         const bool fromRing = !Kept(at);
-        if (fromRing) AscendC::WaitFlag<AscendC::HardEvent::MTE2_MTE1>(buffers + usedB);
+        if (fromRing && at % depthB == 0) AscendC::WaitFlag<AscendC::HardEvent::MTE2_MTE1>(buffers + usedB);
         AscendC::WaitFlag<AscendC::HardEvent::M_MTE1>(half_);
         AscendC::LoadData3DParamsV2<half> a;
         a.l1H = 1;
@@ -154,13 +156,14 @@ private:
         AscendC::LoadData(left, a1.Get<half>()[usedA * TILE_M * PACKET_K + at % PACKET_K * TILE_M], a);
         AscendC::LoadData3DParamsV2<half> b;
         b.l1H = 1;
-        b.l1W = STEP_K;
+        b.l1W = depthB;
         b.channelSize = Whole(columns);
         b.kExtension = Whole(columns);
         b.mExtension = Whole(depth);
+        b.mStartPt = at % depthB;
         b.enTranspose = true;
         AscendC::LoadData(right, b1.Get<half>()[fromRing ? (kept + usedB) * STEP_B : KeptPlace(at)], b);
-        if (fromRing) {
+        if (fromRing && ((at + depth) % depthB == 0 || at + depth == k)) {
             AscendC::SetFlag<AscendC::HardEvent::MTE1_MTE2>(buffers + usedB);
             usedB = (usedB + 1) % RING;
         }
@@ -199,7 +202,7 @@ private:
     AscendC::TBuf<AscendC::TPosition::CO1> c0;
     AscendC::GlobalTensor<half> aGm, bGm, cGm;
     uint32_t m = 0, n = 0, k = 0, rows = 0, columns = 0;
-    uint32_t first = 0, keepEvery = 0;
+    uint32_t first = 0, keepEvery = 0, depthB = STEP_K;
     uint32_t nextA = 0, nextB = 0, leftA = 0, leftB = 0;  // of K of the tile: what is loaded next, how much is not loaded yet
     uint32_t filledA = 0, usedA = 0, filledB = 0, usedB = 0, half_ = 0;  // buffers of L1 to fill and to use next, buffers of L0 to use next
 };

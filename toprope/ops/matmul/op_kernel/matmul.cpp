@@ -12,8 +12,6 @@
 
 using namespace AscendC;
 
-constexpr uint32_t PACKET_K = PACKET_STEPS * STEP_K;
-
 // The rungs that hand out tiles in reading order, one after the other.
 template <uint32_t buffers, uint32_t steps>
 __aicore__ inline void RunTiles(GM_ADDR a, GM_ADDR b, GM_ADDR c, const MatmulTilingData& tiling) {
@@ -34,10 +32,7 @@ __aicore__ inline void RunBlocks(GM_ADDR a, GM_ADDR b, GM_ADDR c, const MatmulTi
     BlockWalk walk(tiling.m, tiling.n, tiling.partsM, tiling.partsN, tiling.bandTiles);
     CubeTiles<2, PACKET_STEPS, unitFlag, kept> tiles;
     tiles.Open(a, tiling.m, b, c, tiling.m, tiling.n, tiling.k);
-    const uint32_t packets = (tiling.k + PACKET_K - 1) / PACKET_K;
-    if (packets > 1)
-        tiles.BeginAt((PartBegin(packets, tiling.partsN, walk.Across()) + PartBegin(packets, tiling.partsM, walk.Down())) % packets *
-                      PACKET_K);
+    tiles.BeginAt(PartBegin(tiles.Packets(), tiling.partsN, walk.Across()) + PartBegin(tiles.Packets(), tiling.partsM, walk.Down()));
     tiles.KeepEvery(tiling.keepEvery);
     while (walk.Next()) tiles.Tile(walk.row, walk.row, walk.column, walk.height, walk.width, walk.sameColumns);
     tiles.Close();

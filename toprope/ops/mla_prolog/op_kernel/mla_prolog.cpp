@@ -52,6 +52,7 @@ __aicore__ inline uint32_t Product(Tiles& tiles, GM_ADDR a, GM_ADDR b, GM_ADDR c
                                    uint32_t before) {
     const uint32_t tilesN = (n + width - 1) / width, count = (m + TILE_M - 1) / TILE_M * tilesN;
     tiles.Take(a, m, b, c, m, n, k);
+    tiles.BeginAt(tiles.Packets() * GetBlockIdx() / GetBlockNum());  // all cores read the same rows of a
     for (uint32_t t = 0; t < count; t++) {
         if ((before + t) % GetBlockNum() != GetBlockIdx()) continue;
         const uint32_t row = t / tilesN * TILE_M;
