@@ -55,7 +55,7 @@ extern "C" __global__ __aicore__ void layer_norm_gemm(GM_ADDR x, GM_ADDR gamma, 
     REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
     GET_TILING_DATA(data, tiling);
     if (data.m == 0 || data.n == 0) return;
-    const GM_ADDR rows = GetUserWorkspace(workspace);
+    GM_ADDR rows = GetUserWorkspace(workspace);
     if ASCEND_IS_AIV {
         if (TILING_KEY_IS(1))
             Normalise<true>(x, gamma, beta, rows, data);
@@ -73,7 +73,7 @@ extern "C" __global__ __aicore__ void layer_norm_gemm_naive(GM_ADDR x, GM_ADDR g
     REGISTER_TILING_DEFAULT(LayerNormGemmTilingData);
     GET_TILING_DATA(data, tiling);
     if (data.m == 0 || data.n == 0) return;
-    const GM_ADDR rows = GetUserWorkspace(workspace);
+    GM_ADDR rows = GetUserWorkspace(workspace);
     if ASCEND_IS_AIV {
         Normalise<false>(x, gamma, beta, rows, data);
     }
