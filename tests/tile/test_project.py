@@ -50,6 +50,29 @@ def test_host_file_cuts_the_launch_and_names_shapes_and_types() -> None:
     )
 
 
+def test_tiles_of_a_product_share_it_evenly_unless_the_caller_gives_them() -> None:
+    dims = {"M": 512, "N": 512, "K": 4096}  # 8 tiles of 128 x 256, and 24 cores
+    chosen = KERNELS.matmul.tiling(dims)
+    assert (chosen["iTile"], chosen["jTile"]) == (96, 128)
+    assert set(KERNELS.matmul.tiling(dims, BM=128, BN=256)) == {*dims, "bandRows"}
+    whole = KERNELS.matmul.tiling({"M": 4096, "N": 4096, "K": 1024})
+    assert (whole["iTile"], whole["jTile"]) == (128, 256)
+
+
+@pytest.mark.slow
+def test_the_host_code_chooses_tiles_of_a_product_as_the_python_side_does(tmp_path: Path) -> None:
+    write_project(tile_project_files(EXAMPLE, KERNELS.matmul, DEFAULT_UNITS), tmp_path / "matmul")
+    operator, rng = toprope.load_project(tmp_path / "matmul"), np.random.default_rng(0)
+    for m, n, k in ((512, 512, 256), (1000, 1002, 101), (1, 700, 64), (300, 33, 40), (640, 1536, 64)):
+        a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
+        level_a = np.zeros((m, n), np.float32)
+        KERNELS.matmul(a, b, level_a)
+        out, told = operator(a, b), KERNELS.matmul.tiling({"M": m, "N": n, "K": k})
+        fields = out.call.tiling.fields
+        assert np.array_equal(out, level_a)
+        assert (fields["iTile"], fields["jTile"]) == (told["iTile"], told["jTile"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear_gelu", "ln_gemm"])
 def test_a_staged_kernel_runs_through_its_own_host_code(tmp_path: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the host chooses for one shape: the rows of a tile and how many buffers, by the capacity rule; one text for Python and C++.
+"""What the host chooses for one shape: rows of a tile and buffers by the capacity rule, tiles of a product; one text for Python and C++.
 
 A kernel with inner loops has a variant that holds whole rows and one that works in pieces. Whole rows come in as many at a time as fit,
 with two buffers or, for long rows, with one. The pieces are there for rows that do not fit at all.
@@ -18,12 +18,36 @@ from toprope.tile.plan import UB_BYTES, Plan, names_of, pitch_elements
 from toprope.tile.program import Index
 
 MOST_ROWS = 4095  # what one DataCopyPad moves
+
+
+def _turns(m: int, n: int, cubes: int, high: int, wide: int) -> int:
+    """Tiles of the core that has most of them, times what a step of 64 of K takes: the cube's cycles or those of its copies into L1.
+
+    Rows of B that do not begin and end at 128 bytes, where L2 hands out bytes, bring more than is used.
+    """
+    tiles = -(-m // high) * -(-n // wide)
+    beside = 0 if n % 64 == 0 and wide % 64 == 0 else 64
+    return -(-tiles // cubes) * max(high * wide // 64 + 9, (high + wide + beside) * 128 // 89)
+
+
+def tile_columns(m: int, n: int, cubes: int, high: int, wide: int) -> int:
+    """Columns of a tile of the result, at most `wide`, in whole fractals, that give the cores the most even shares; the most of them."""
+    return min(range(wide, 0, -16), key=lambda w: _turns(m, n, cubes, high, w))
+
+
+def tile_rows(m: int, n: int, cubes: int, high: int, wide: int) -> int:
+    """Rows of a tile, at most `high`, each number with its best columns."""
+    return min(range(high, 0, -16), key=lambda h: _turns(m, n, cubes, h, tile_columns(m, n, cubes, h, wide)))
+
+
 FUNCTIONS = {
     "div": lambda a, b: a // b,
     "least": min,
     "most": max,
     "pick": lambda c, a, b: a if c else b,
     "root": lambda a: (math.isqrt(4 * a) + 1) // 2,
+    "tileColumns": tile_columns,
+    "tileRows": tile_rows,
 }
 CPP_FUNCTIONS = """\
 static int64_t div(int64_t a, int64_t b) { return a < 0 ? -1 : a / b; }
@@ -34,6 +58,27 @@ static int64_t root(int64_t a) {
     int64_t r = 0;
     while ((2 * r + 1) * (2 * r + 1) <= 4 * a) r++;
     return r;
+}
+"""
+CPP_TILES = """\
+// What a step of K costs the core that has most tiles of the result: the cube's cycles or those of its copies into L1.
+static int64_t turns(int64_t m, int64_t n, int64_t cubes, int64_t high, int64_t wide) {
+    const int64_t tiles = ((m + high - 1) / high) * ((n + wide - 1) / wide);
+    const int64_t beside = n % 64 == 0 && wide % 64 == 0 ? 0 : 64;
+    return (tiles + cubes - 1) / cubes * most(high * wide / 64 + 9, (high + wide + beside) * 128 / 89);
+}
+static int64_t tileColumns(int64_t m, int64_t n, int64_t cubes, int64_t high, int64_t wide) {
+    int64_t best = wide;
+    for (int64_t w = wide - 16; w > 0; w -= 16)
+        if (turns(m, n, cubes, high, w) < turns(m, n, cubes, high, best)) best = w;
+    return best;
+}
+static int64_t tileRows(int64_t m, int64_t n, int64_t cubes, int64_t high, int64_t wide) {
+    int64_t best = high;
+    const auto cost = [=](int64_t h) { return turns(m, n, cubes, h, tileColumns(m, n, cubes, h, wide)); };
+    for (int64_t h = high - 16; h > 0; h -= 16)
+        if (cost(h) < cost(best)) best = h;
+    return best;
 }
 """
 
@@ -57,14 +102,22 @@ class Choice:
         return known
 
 
-def band_of(p: Product | None) -> Choice | None:
-    """Rows of tiles of a product that make a band: the tiles in work at one time cover a block of the result that is about square."""
-    if p is None or p.swizzle:
+def tiles_of(p: Product | None) -> Choice | None:
+    """Sizes of a product's tiles that give the cores even shares, where they are open; and rows of tiles that make a band.
+
+    The tiles in work at one time cover a block of the result that is about square.
+    """
+    if p is None:
         return None
-    high, wide = p.rows.size, p.columns.size
-    band = f"root(div(cubes * {wide}, {high}))"
-    tiles = f"div({p.rows.extent.text} + {high - 1}, {high})"
-    return Choice(((BAND, f"most(1, least({tiles}, {band}))"),), (BAND,))
+    found, extents = [], f"{p.rows.extent.text}, {p.columns.extent.text}, cubes"
+    if p.rows.chosen:
+        found.append((p.rows.chosen, f"tileRows({extents}, {p.rows.size}, {p.columns.size})"))
+        found.append((p.columns.chosen, f"tileColumns({extents}, {p.rows.chosen}, {p.columns.size})"))
+    high, wide = p.rows.step, p.columns.step
+    if not p.swizzle:
+        tiles = f"div({p.rows.extent.text} + {high} - 1, {high})"
+        found.append((BAND, f"most(1, least({tiles}, root(div(cubes * {wide}, {high}))))"))
+    return Choice(tuple(found), tuple(name for name, _ in found)) if found else None
 
 
 def choice_of(plans: tuple[Plan, ...]) -> Choice | None:

@@ -108,7 +108,12 @@ class ProductReader(Reader):
         statements = outer.body
         if len(targets) != 2 or len(statements) != 3 or not isinstance(statements[1], ast.For):
             raise self.form(outer)
-        rows, columns = (self.new_index(t.id, e, s) for t, (e, s) in zip(targets, pairs, strict=True))
+        # Sums are the same in tiles of any rows and columns: where both sizes are open, the host chooses them.
+        is_open = all(self.open_size(e) for e in self.size_nodes(outer)) and all(size % 16 == 0 for _, size in pairs)
+        rows, columns = (
+            self.new_index(t.id, e, s, chosen=f"{t.id}Tile" if is_open else "")
+            for t, (e, s) in zip(targets, pairs, strict=True)
+        )
         self.env |= {targets[0].id: rows, targets[1].id: columns}
         name, bias = self.accumulator(statements[0], columns)
         inner = statements[1]

@@ -31,8 +31,8 @@ public:
     __aicore__ inline void Tile(uint32_t atRow, uint32_t atColumn) {
         row = atRow;
         column = atColumn;
-        rows = @M@ - row < TILE_M ? @M@ - row : TILE_M;
-        columns = @N@ - column < TILE_N ? @N@ - column : TILE_N;
+        rows = @M@ - row < @high@ ? @M@ - row : @high@;
+        columns = @N@ - column < @wide@ ? @N@ - column : @wide@;
         rowsUp = Up(rows);
         columnsUp = Up(columns);
 @biasIn@        packet = 0;
@@ -59,27 +59,35 @@ public:
 private:
     __aicore__ inline uint32_t Up(uint32_t n) { return (n + 15) / 16 * 16; }
 
-    // The next steps of each operand into L1, as fractals (ND to NZ).
+    // The next steps of each operand into L1.
     __aicore__ inline void CopyIn() {
         @markSum@
-        const uint32_t depth = @K@ - packet < PACKET_K ? @K@ - packet : PACKET_K, depthUp = Up(depth);
+        const uint32_t depth = @K@ - packet < PACKET_K ? @K@ - packet : PACKET_K;
         LocalTensor<@T@> a = inA1.AllocTensor<@T@>();
         LocalTensor<@T@> b = inB1.AllocTensor<@T@>();
-        Nd2NzParams nd2nz;
-        nd2nz.ndNum = 1;
-        nd2nz.nValue = @aTileRows@;
-        nd2nz.dValue = @aTileColumns@;
-        nd2nz.srcDValue = @aColumns@;
-        nd2nz.dstNzC0Stride = @aTileRows@Up;
-        nd2nz.dstNzNStride = 1;
-        DataCopy(a, aGm[static_cast<uint64_t>(@aRow@) * @aColumns@ + @aColumn@], nd2nz);
-        nd2nz.nValue = @bTileRows@;
-        nd2nz.dValue = @bTileColumns@;
-        nd2nz.srcDValue = @bColumns@;
-        nd2nz.dstNzC0Stride = @bTileRows@Up;
-        DataCopy(b, bGm[static_cast<uint64_t>(@bRow@) * @bColumns@ + @bColumn@], nd2nz);
+        CopyRows(a, aGm[static_cast<uint64_t>(@aRow@) * @aColumns@ + @aColumn@], @aTileRows@, @aTileColumns@, @aColumns@, column / @wide@);
+        CopyRows(b, bGm[static_cast<uint64_t>(@bRow@) * @bColumns@ + @bColumn@], @bTileRows@, @bTileColumns@, @bColumns@, row / @high@);
         inA1.EnQue(a);
         inB1.EnQue(b);
+    }
+
+    // Rows into fractals (ND to NZ), part by part. Cores that need the same begin at different parts: each fetches some from HBM, and
+    // finds in L2 what the others fetched.
+    __aicore__ inline void CopyRows(const LocalTensor<@T@>& to, const GlobalTensor<@T@>& from, uint32_t height, uint32_t width,
+                                    uint32_t pitch, uint32_t first) {
+        @markSum@
+        Nd2NzParams nd2nz;
+        nd2nz.ndNum = 1;
+        nd2nz.dValue = width;
+        nd2nz.srcDValue = pitch;
+        nd2nz.dstNzC0Stride = Up(height);
+        nd2nz.dstNzNStride = 1;
+        const uint32_t parts = (height + PART - 1) / PART;
+        for (uint32_t n = first; n < first + parts; n++) {
+            const uint32_t begin = n % parts * PART;
+            nd2nz.nValue = height - begin < PART ? height - begin : PART;
+            DataCopy(to[begin * 16], from[static_cast<uint64_t>(begin) * pitch], nd2nz);
+        }
     }
 
 @biasIn()@    // One step from L1 to L0A (zZ) and L0B (nZ).
@@ -125,7 +133,8 @@ private:
 
     static constexpr uint32_t TILE_M = @tileM@, TILE_N = @tileN@, TILE_K = @tileK@;
     static constexpr uint32_t BASE_M = @baseM@, BASE_N = @baseN@, BASE_K = @baseK@;  // in whole fractals
-    static constexpr uint32_t PACKET_K = @packet@;  // what one copy brings into L1
+    static constexpr uint32_t PACKET_K = @packet@;  // what comes into L1 at a time
+    static constexpr uint32_t PART = 32;            // rows of a copy
     TPipe pipe;
     TQue<TPosition::A1, 2> inA1;
     TQue<TPosition::B1, 2> inB1;
@@ -187,7 +196,7 @@ _BIAS = {
 }
 _PROCESS = """\
     __aicore__ inline void Process() {
-        const uint32_t tilesM = (@M@ + TILE_M - 1) / TILE_M, tilesN = (@N@ + TILE_N - 1) / TILE_N;
+        const uint32_t tilesM = (@M@ + @high@ - 1) / @high@, tilesN = (@N@ + @wide@ - 1) / @wide@;
         for (uint32_t task = GetBlockIdx(); task < tilesM * tilesN; task += GetBlockNum()) {
             uint32_t row, column;
 @order@
@@ -227,7 +236,7 @@ _SPLIT_B_TRANSPOSED = """\
         for (uint32_t i = 0; i < depthUp / 16; i++) LoadData(b2[i * 16 * columnsUp], b1[(step + i * 16) * columnsUp], right);"""
 
 
-def order_text(swizzle: int, high: int, wide: int) -> list[str]:
+def order_text(swizzle: int, high: str, wide: str) -> list[str]:
     """row and column of a task: along the rows of tiles, or down a band of them before moving right."""
     if swizzle == 1:
         return [f"row = task / tilesN * {high};", f"column = task % tilesN * {wide};"]
@@ -281,6 +290,7 @@ def product_class(
         list(
             {d.name: None for q in used.values() for d in q.dims}
             | {i.extent.text: None for i in (p.rows, p.columns, p.steps)}
+            | {i.chosen: None for i in (p.rows, p.columns) if i.chosen}
             | ({BAND: None} if p.swizzle == 0 and alone else {})
         ),
     )
@@ -298,7 +308,8 @@ def product_class(
         "cColumns": c.dims[1].name,
         "init": ", ".join([f"GM_ADDR {n}" for n in names] + [f"uint32_t {d}" for d in dims]),
         "keep": "\n".join(f"        this->{d} = {d};" for d in dims), "dims": ", ".join(f"{d} = 0" for d in dims),
-        "order": "\n".join(f"            {line}" for line in order_text(p.swizzle, p.rows.size, p.columns.size)),
+        "high": p.rows.chosen or "TILE_M", "wide": p.columns.chosen or "TILE_N",
+        "order": "\n".join(f"            {line}" for line in order_text(p.swizzle, p.rows.step, p.columns.step)),
         "aTileRows": "depth" if p.left.transposed else "rows", "aTileColumns": "rows" if p.left.transposed else "depth",
         "aRow": "packet" if p.left.transposed else "row", "aColumn": "row" if p.left.transposed else "packet",
         "bTileRows": "columns" if p.right.transposed else "depth", "bTileColumns": "depth" if p.right.transposed else "columns",

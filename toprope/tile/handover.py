@@ -53,7 +53,7 @@ class Handover:
         p, last = self.products[0], len(self.order) - 1
         lines = [f"const uint32_t task = first + {f'(turn - {late})' if late else 'turn'} * GetBlockNum();"]
         if self.tiled:
-            lines += ["uint32_t row, column;", *order_text(p.swizzle, p.rows.size, p.columns.size)]
+            lines += ["uint32_t row, column;", *order_text(p.swizzle, p.rows.step, p.columns.step)]
         else:
             lines.append(f"const uint32_t row = task * {p.rows.size};")
         extent = p.rows.extent.text

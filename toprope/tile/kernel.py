@@ -128,7 +128,12 @@ class TileKernel:
         key = tuple(sorted(options.items()))
         if key not in self._lowered:
             self._lowered[key] = lower(
-                self._tree, self.params, self._settings(options), self.pins, self.open_sizes - set(options)
+                self._tree,
+                self.params,
+                self._settings(options),
+                self.pins,
+                self.open_sizes - set(options),
+                frozenset(self.tunes) - set(options),
             )
         return self._lowered[key]
 

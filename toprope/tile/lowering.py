@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from toprope.soc import Soc
-from toprope.tile.choice import Choice, band_of, choice_of
+from toprope.tile.choice import Choice, choice_of, tiles_of
 from toprope.tile.cube import L1_BYTES, Product, ProductReader, is_product
 from toprope.tile.cube_text import product_class, shared_buffers
 from toprope.tile.emit import entry_text, head_text, numbers_of, variants
@@ -79,7 +79,7 @@ class Lowered:
     @cached_property
     def choice(self) -> Choice | None:
         """What the host chooses for a shape."""
-        found = [c for c in (choice_of(self.plans), band_of(self.product)) if c is not None]
+        found = [c for c in (choice_of(self.plans), tiles_of(self.product)) if c is not None]
         return found[0].and_then(found[1]) if len(found) == 2 else found[0] if found else None
 
     @property
@@ -188,9 +188,14 @@ def lower(
     constants: dict[str, Any],
     pins: Sequence[Pin] = (),
     free: frozenset[str] = frozenset(),
+    untold: frozenset[str] = frozenset(),
 ) -> Lowered:
-    """Read and place a kernel, keeping its pins; `free` are tile sizes that the host may choose. Raises TileError at the user's line."""
-    found = _lowered(source, params, constants, free)
+    """Read and place a kernel, keeping its pins.
+
+    `free` are tile sizes that the host may choose, `untold` all that the caller left open: the host may choose those of a product's result.
+    Raises TileError at the user's line.
+    """
+    found = _lowered(source, params, constants, free, untold)
     stages = [p for p in pins if found.workspace and p.name in found.workspace]
     if found.product and len(stages) < len(pins) and not found.plans:
         raise TileError(
@@ -207,13 +212,15 @@ def lower(
     return found
 
 
-def _lowered(source: Source, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str]) -> Lowered:
+def _lowered(
+    source: Source, params: dict[str, Param], constants: dict[str, Any], free: frozenset[str], untold: frozenset[str]
+) -> Lowered:
     sizes = {k: v for k, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
     whole = Lowered(source.node.name, source.file, params, sizes)
     if is_staged(source) or (is_product(source) and has_epilogue(source)):
         return _staged(whole, split(source, params, constants), constants, free)
     if is_product(source):
-        return replace(whole, product=ProductReader(source, params, constants, resident=False).product())
+        return replace(whole, product=ProductReader(source, params, constants, resident=False, free=untold).product())
     return replace(whole, plans=_variants(source, params, constants, free))
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from toprope.kernel import DEFAULT_SOC
-from toprope.tile.choice import CPP_FUNCTIONS
+from toprope.tile.choice import CPP_FUNCTIONS, CPP_TILES
 from toprope.tile.kernel import TileKernel
 from toprope.tile.language import Param, TileError
 from toprope.tile.lowering import Lowered, workspace_bytes
@@ -113,7 +113,7 @@ class _Host:
             f"// Host side of {self.type}: how a launch is cut, which shapes come out, what the operator is.\n"
             f'#include <algorithm>\n\n#include "../op_kernel/{self.kernel.name}_tiling.h"\n#include "register/op_def_registry.h"\n'
             '#include "tiling/platform/platform_ascendc.h"\n\nnamespace optiling {\n'
-            f"{CPP_FUNCTIONS if self.choice else ''}"
+            f"{CPP_FUNCTIONS if self.choice else ''}{CPP_TILES if self.mentions('tileRows') else ''}"
             "static ge::graphStatus TilingFunc(gert::TilingContext* context) {\n"
             "    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());\n"
             f"    auto* tiling = context->GetTilingData<{self.type}TilingData>();\n{dims}{numbers}{self.chosen()}"
@@ -128,7 +128,7 @@ class _Host:
         if self.choice is None:
             return ""
         lines = [
-            "    // Sizes for this shape: as many rows as fit the unified buffer, bands of tiles that share operands."
+            "    // Sizes for this shape: as many rows as fit the unified buffer; even shares of a product, bands of its tiles that share operands."
         ]
         if self.mentions("cores"):
             lines.append("    const int64_t cores = platform.GetCoreNumAiv();")
@@ -139,9 +139,9 @@ class _Host:
         lines += [f"    tiling->{f} = static_cast<uint32_t>({f});" for f in self.choice.fields]
         return "\n".join(lines) + "\n"
 
-    def mentions(self, dim: str) -> bool:
-        assert self.choice is not None
-        return any(re.search(rf"\b{dim}\b", text) for _, text in self.choice.statements)
+    def mentions(self, name: str) -> bool:
+        """Whether a statement of the choice has the name."""
+        return self.choice is not None and any(re.search(rf"\b{name}\b", text) for _, text in self.choice.statements)
 
     def shapes(self) -> str:
         """InferShape and InferDataType."""
