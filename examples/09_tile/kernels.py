@@ -71,6 +71,24 @@ def matmul(
 
 
 @tile.kernel
+def matmul_half(
+    a: In["M", "K", f16],
+    b: In["K", "N", f16],
+    c: Out["M", "N", f16],
+    *,
+    BM=tile.tune(128),
+    BN=tile.tune(256),
+    BK=tile.tune(64),
+):
+    (M, K), N = a.shape, b.shape[1]
+    for i, j in tile.tiles((M, BM), (N, BN)):
+        acc = tile.acc((i, j))
+        for k in tile.tiles(K, BK, depth=2):
+            acc = acc + a[i, k] @ b[k, j]
+        c[i, j] = acc.to(f16)
+
+
+@tile.kernel
 def ln_gemm(
     x: In["M", "K", f16],
     g: In["K", f16],
