@@ -12,9 +12,10 @@ import pytest
 
 from toprope.cli import main
 from toprope.errors import BadInput
-from toprope.program import is_program, run_program, source
+from toprope.program import source
 from toprope.program.aclnn import header
-from toprope.program.run import build
+from toprope.program.run import build, run_program
+from toprope.program.source import is_program
 from toprope.project.host import AttributeDef, OperatorDef, TensorDef
 from toprope.soc import load
 

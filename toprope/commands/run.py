@@ -10,7 +10,7 @@ import numpy as np
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.kernel import DEFAULT_SOC
-from toprope.program import SOURCES, as_json, is_program, run_program, show
+from toprope.program.source import SOURCES, is_program
 from toprope.report import summary, text
 from toprope.soc import load as load_soc
 
@@ -66,6 +66,10 @@ def _run(prepared: Prepared) -> int:
 
 def _run_program(options: argparse.Namespace, sources: list[Path]) -> int:
     """Sources of which one has a main function; the program's own arguments follow their names."""
+    # Host programs bring the readers of operator projects with them: a tenth of a kernel's cached run, which needs neither.
+    from toprope.program.run import run_program
+    from toprope.program.show import as_json, show
+
     result = run_program(
         sources,
         load_soc(options.soc or DEFAULT_SOC),
