@@ -87,3 +87,10 @@ def test_a_library_is_linked_anew_when_an_object_is_compiled_anew(library: Path,
         once.write_bytes(made.read_bytes())
         said.append(ctypes.CDLL(str(once)).part())
     assert said == [5, 6]
+
+
+def test_an_empty_cache_variable_means_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TOPROPE_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert build.cache_dir() == tmp_path / ".cache" / "toprope"

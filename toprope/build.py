@@ -72,7 +72,7 @@ def compiler() -> Compiler:
 def cache_dir() -> Path:
     """Where compiled libraries are kept: $TOPROPE_CACHE or the user's cache folder."""
     root = os.environ.get("TOPROPE_CACHE")
-    path = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "toprope"
+    path = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toprope"
     path.mkdir(parents=True, exist_ok=True)
     return path
 
