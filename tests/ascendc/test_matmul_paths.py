@@ -63,6 +63,7 @@ def test_result_fetched_later() -> None:
     run = build(LATER, "matmul_later").later[1](a, b, c, w, cube_tiling(64, 64, 96))
     clean(run)
     close(c / 2, a, b, None)
+    assert w[0] == 0, "the workspace is not needed"
 
 
 SERIES = (
@@ -108,6 +109,7 @@ def test_series_of_batches() -> None:
     clean(run)
     for i in range(6):
         close(c[i], a[i], b[i], None)
+    assert np.array_equal(w, c), "the batches come through the workspace"
 
 
 # A in L1 for as long as the kernel wants it (TSCM), in NZ.
@@ -146,6 +148,8 @@ def test_left_matrix_kept_in_l1() -> None:
     clean(run)
     for i in range(2):
         close(c[i], a, b[i], None)
+    names = [run.trace.ops[i].name for i in run.trace.instrs["op"]]
+    assert names.count("DataCopy(ND2NZ)") == 1 + names.count("Matmul load"), "pieces of B, and A once"
 
 
 # Element types of their own: HF32 of float operands, and the two triangles.

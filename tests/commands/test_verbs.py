@@ -138,7 +138,9 @@ def test_outputs_can_be_saved_and_files_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_gets_one_message(words: list[str], code: str) -> None:
-    complains(toprope(*words), code)
+    done = toprope(*words)
+    complains(done, code)
+    assert done.stderr.count("cure:") == 1
 
 
 def test_unknown_verb() -> None:

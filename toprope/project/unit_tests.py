@@ -74,7 +74,7 @@ class _Symbol(c.Structure):
 _HOOK = c.CFUNCTYPE(None, c.POINTER(_Call))
 
 
-def test_sources(operator: Operator) -> list[Path]:
+def sources_of_tests(operator: Operator) -> list[Path]:
     """The unit test's own C++ files, those of other chips left out."""
     folder = operator.test_folder
     found = sorted(folder.rglob("*.cpp")) if folder.is_dir() else []
@@ -87,7 +87,7 @@ def test_sources(operator: Operator) -> list[Path]:
 
 def run_tests(checkout: Checkout, operator: Operator, soc: Soc) -> list[TestResult]:
     """Build and run every kernel unit test of an operator; one "not-built" row if that fails. Empty if it has none."""
-    sources = test_sources(operator)
+    sources = sources_of_tests(operator)
     kernels = operator.kernels(soc.name)
     if not sources or not kernels:
         return []
