@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -246,6 +247,7 @@ def test_compare_names_what_changed(tmp_path: Path) -> None:
 def test_socs_show_numbers_with_sources() -> None:
     assert "ascend910b1" in toprope("socs").stdout
     one = toprope("socs", "ascend910b1").stdout
+    assert re.search(r"^memory\.gm_bytes +68,719,476,736 ", one, re.M)
     assert "spaces.ub_bytes" in one and "documented" in one
     both = toprope("socs", "ascend910b1", "ascend310p3").stdout
     assert "196,608" in both and "262,144" in both

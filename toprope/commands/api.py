@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     for f in sorted(functions.values(), key=lambda f: (f.header, f.name)):
         table.add_row(f.name, f.meaning, f.dtypes, f.chips, f.header)
     Console(highlight=False, width=None if len(functions) == 1 else 160).print(table)
-    print(f"{len(functions)} functions")
+    print(f"{len(functions)} function{'s' if len(functions) > 1 else ''}")
     return 0
 
 

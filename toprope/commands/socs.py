@@ -31,9 +31,8 @@ def main(argv: list[str]) -> int:
     if len(chips) == 1:
         chip = chips[0]
         for path in chip.numbers():
-            out.print(
-                f"{path:<44} {chip.number(path):>16,.6g}  {chip.kind_of(path):<10} {chip.source_of(path)}", markup=False
-            )
+            value = soc.shown(chip.number(path))
+            out.print(f"{path:<44} {value:>16}  {chip.kind_of(path):<10} {chip.source_of(path)}", markup=False)
         return 0
     header, *rows = soc.compare(options.names)
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))

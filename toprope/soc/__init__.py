@@ -173,7 +173,12 @@ def _cell(soc: Soc, path: str) -> str:
         value, kind = soc.number(path), soc.kind_of(path)
     except BadChip:
         return "–"
-    return (f"{value:,.0f}" if value == int(value) else f"{value:,.6g}") + (" ?" if kind == "assumed" else "")
+    return shown(value) + (" ?" if kind == "assumed" else "")
+
+
+def shown(value: float) -> str:
+    """A number of a chip as people read it: whole ones with every digit."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
 
 
 @cache
