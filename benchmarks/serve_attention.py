@@ -18,11 +18,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from toprope.serve.attention import AttentionPlan
-from toprope.serve.batch import BatchEntry
-from toprope.serve.choose_kernels import load_kernels
-from toprope.serve.kv_memory import KvMemory
-from toprope.serve.request import Request
+from toprope.serve.batching.batch import BatchEntry
+from toprope.serve.batching.request import Request
+from toprope.serve.kernels.attention import AttentionPlan
+from toprope.serve.kernels.choose_kernels import load_kernels
+from toprope.serve.kernels.kv_memory import KvMemory
 
 BATCH, HEADS, HEAD, CONTEXT, BLOCK = 16, 8, 64, 1024, 16
 

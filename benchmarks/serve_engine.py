@@ -77,12 +77,12 @@ class Ours:
     def __init__(self, folder: Path, dtype: str, batch: int) -> None:
         import torch
 
-        from toprope.serve.choose_kernels import load_kernels
-        from toprope.serve.engine import Engine
-        from toprope.serve.engine_config import EngineConfig
-        from toprope.serve.model import Llama
-        from toprope.serve.scheduler import SchedulerLimits
-        from toprope.serve.weights import open_model
+        from toprope.serve.batching.scheduler import SchedulerLimits
+        from toprope.serve.engine.engine import Engine
+        from toprope.serve.engine.engine_config import EngineConfig
+        from toprope.serve.kernels.choose_kernels import load_kernels
+        from toprope.serve.model.llama import Llama
+        from toprope.serve.model.weights import open_model
 
         files = open_model(folder)
         kernels = load_kernels(getattr(torch, dtype), "compiled")

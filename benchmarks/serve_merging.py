@@ -2,8 +2,8 @@
 
     python benchmarks/serve_merging.py [--requests N] [--rounds N] [--clients N] [--max-size N] [--max-delay-ms X] [--engine torch]
 
-The model is three dense layers in float32, in NumPy or torch. ``saturated``: so many clients each send their next request when the last
-one is answered. ``paced``: requests arrive at random (Poisson) at four times what one-by-one service can do, a load
+The model is three dense layers in float32, in NumPy or torch. `saturated`: so many clients each send their next request when the last
+one is answered. `paced`: requests arrive at random (Poisson) at four times what one-by-one service can do, a load
 under which an unmerged server's queue grows without end. Answers are compared with one-by-one answers.
 """
 
@@ -24,13 +24,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded: on
 import numpy as np
 from numpy.typing import NDArray
 
-from toprope.serve.merging import RequestMerger
+from toprope.serve.merging.merger import RequestMerger
 
 Vector = NDArray[np.float32]
 
 
 class SmallModel:
-    """Input ``[width]`` → output ``[classes]``; a batch is one matrix product a layer."""
+    """Input `[width]` → output `[classes]`; a batch is one matrix product a layer."""
 
     def __init__(self, engine: str, width: int = 2048, classes: int = 64) -> None:
         rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def one_by_one(model: SmallModel, inputs: list[Vector]) -> tuple[float, list[flo
 def saturated(
     merger: RequestMerger[Vector, Vector], inputs: list[Vector], clients: int
 ) -> tuple[float, list[float], list[Vector]]:
-    """As ``one_by_one``, with ``clients`` requests under way at any time."""
+    """As `one_by_one`, with `clients` requests under way at any time."""
     free = threading.Semaphore(clients)
     latencies = [0.0] * len(inputs)
     futures = []

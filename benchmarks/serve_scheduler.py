@@ -2,8 +2,8 @@
 
     python benchmarks/serve_scheduler.py
 
-``step``: processor time of one ``Scheduler.step`` (and of ``step`` with ``update``) with 256 running and 10,000 waiting
-requests, per policy; processor time, so that other programs on the machine do not count. ``memory``: the same mixed requests under a paged cache and under slots of the maximum length, which is how much
+`step`: processor time of one `Scheduler.step` (and of `step` with `update`) with 256 running and 10,000 waiting
+requests, per policy; processor time, so that other programs on the machine do not count. `memory`: the same mixed requests under a paged cache and under slots of the maximum length, which is how much
 memory a cache without paging must set aside; and the share of held blocks that holds no token.
 """
 
@@ -17,11 +17,11 @@ import time
 
 import numpy as np
 
-from toprope.serve.batch import Batch
-from toprope.serve.kv_cache import KvCache
-from toprope.serve.policies import POLICY_NAMES, Policy, make_policy
-from toprope.serve.request import Request
-from toprope.serve.scheduler import Scheduler, SchedulerLimits
+from toprope.serve.batching.batch import Batch
+from toprope.serve.batching.kv_cache import KvCache
+from toprope.serve.batching.policies import POLICY_NAMES, Policy, make_policy
+from toprope.serve.batching.request import Request
+from toprope.serve.batching.scheduler import Scheduler, SchedulerLimits
 
 
 def step_times(policy: Policy, *, running: int = 256, waiting: int = 10_000, steps: int = 300) -> dict[str, float]:
@@ -58,7 +58,7 @@ def step_times(policy: Policy, *, running: int = 256, waiting: int = 10_000, ste
 
 
 def memory(block_size: int, *, max_model_len: int = 2048, batch_size: int = 64, count: int = 512) -> dict[str, float]:
-    """Tokens of memory held by paging against ``running × max_model_len``, averaged over the steps of a mixed load."""
+    """Tokens of memory held by paging against `running × max_model_len`, averaged over the steps of a mixed load."""
     rng = random.Random(3)
     cache = KvCache(batch_size * max_model_len // block_size, block_size, prefix_caching=False)
     scheduler = Scheduler(cache, SchedulerLimits(batch_size, 4096, max_model_len))

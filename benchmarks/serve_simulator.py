@@ -3,7 +3,7 @@
     python benchmarks/serve_simulator.py [--requests N]
 
 A random Llama of 21 million parameters serves mixed requests. The step times of decode-first at batch 4 and 32 teach
-``MeasuredCost``; the simulator then predicts other sizes and policies, and the real engine shows how far off it was.
+`MeasuredCost`; the simulator then predicts other sizes and policies, and the real engine shows how far off it was.
 Needs torch.
 """
 
@@ -15,18 +15,18 @@ import random
 
 import torch
 
-from toprope.serve.choose_kernels import load_kernels
-from toprope.serve.engine import Engine
-from toprope.serve.engine_config import EngineConfig
-from toprope.serve.kv_cache import KvCache
-from toprope.serve.llama_config import LlamaConfig
-from toprope.serve.model import Llama
-from toprope.serve.policies import make_policy
-from toprope.serve.request import Request, SamplingParams
-from toprope.serve.scheduler import Scheduler, SchedulerLimits
-from toprope.serve.simulator import simulate
-from toprope.serve.step_cost import MeasuredCost
-from toprope.serve.traffic import Arrival
+from toprope.serve.batching.kv_cache import KvCache
+from toprope.serve.batching.policies import make_policy
+from toprope.serve.batching.request import Request, SamplingParams
+from toprope.serve.batching.scheduler import Scheduler, SchedulerLimits
+from toprope.serve.engine.engine import Engine
+from toprope.serve.engine.engine_config import EngineConfig
+from toprope.serve.kernels.choose_kernels import load_kernels
+from toprope.serve.model.llama import Llama
+from toprope.serve.model.llama_config import LlamaConfig
+from toprope.serve.planning.simulator import simulate
+from toprope.serve.planning.step_cost import MeasuredCost
+from toprope.serve.planning.traffic import Arrival
 
 CONFIG = LlamaConfig(vocab=8192, hidden=512, ffn=1408, layers=4, heads=8, kv_heads=8, head=64, context_tokens=1024)
 TAUGHT_BY = ((4, "decode-first"), (32, "decode-first"))
@@ -69,7 +69,7 @@ def start(model: Llama, arrivals: list[Arrival], batch_size: int, policy: str) -
 
 
 def measure(model: Llama, arrivals: list[Arrival], cost: MeasuredCost) -> tuple[dict[tuple[int, str], float], KvCache]:
-    """Step seconds of each of ``SETTINGS``; ``cost`` learns meanwhile from ``TAUGHT_BY``.
+    """Step seconds of each of `SETTINGS`; `cost` learns meanwhile from `TAUGHT_BY`.
 
     All engines take turns step by step, the teachers starting anew when done, so that whatever else the machine does
     meets all of them alike.

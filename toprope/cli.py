@@ -27,8 +27,8 @@ VERBS = {
     "compat": ("toprope.commands.compat", "compile every kernel of an operator repository and say what is missing"),
     "new": ("toprope.commands.new", "write an operator project from a JSON prototype, a signature or a tile function"),
     "test": ("toprope.testing.runner", "run an operator's test cases"),
-    "serve": ("toprope.serve.server", "an OpenAI-compatible server with a paged KV cache, on CPU"),
-    "plan-serve": ("toprope.serve.planner", "choose batch limits for a model, a chip and a traffic"),
+    "serve": ("toprope.serve.http.server", "an OpenAI-compatible server with a paged KV cache, on CPU"),
+    "plan-serve": ("toprope.serve.planning.planner", "choose batch limits for a model, a chip and a traffic"),
 }
 
 

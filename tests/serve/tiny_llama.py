@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from toprope.serve.llama_config import LlamaConfig
+from toprope.serve.model.llama_config import LlamaConfig
 
 END = 256  # the token after the 256 bytes
 CONFIG = LlamaConfig(
@@ -56,7 +56,7 @@ def random_weights(
 
 
 def reference_logits(config: LlamaConfig, weights: dict[str, torch.Tensor], tokens: list[int]) -> torch.Tensor:
-    """Logits ``[tokens, vocab]`` of a whole sequence: no cache, no packing, one head after the other."""
+    """Logits `[tokens, vocab]` of a whole sequence: no cache, no packing, one head after the other."""
     w = {name: tensor.double() for name, tensor in weights.items()}
 
     def norm(x: torch.Tensor, name: str) -> torch.Tensor:

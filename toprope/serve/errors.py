@@ -14,11 +14,11 @@ ServeError                      a TopropeError with an HTTP status
 
 from __future__ import annotations
 
-from ..errors import TopropeError
+from toprope.errors import TopropeError
 
 
 class ServeError(TopropeError):
-    """A request was refused; ``http_status`` is what a server should answer."""
+    """A request was refused; `http_status` is what a server should answer."""
 
     code = "serve-error"
     http_status = 500
@@ -38,7 +38,7 @@ class EmptyPrompt(BadRequest):
 
 
 class BadMaxTokens(BadRequest):
-    """``max_tokens`` is below one."""
+    """`max_tokens` is below one."""
 
     code = "bad-max-tokens"
 

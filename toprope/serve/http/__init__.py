@@ -1,0 +1,1 @@
+"""The OpenAI-compatible server: requests in, streamed answers out, metrics, the chat page."""

@@ -1,0 +1,124 @@
+"""The JSON that the OpenAI API answers with."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toprope.serve.engine.sampler import Sampled
+from toprope.serve.errors import ServeError
+from toprope.serve.http.openai_requests import Job
+from toprope.serve.model.tokenizer import Tokenizer
+
+
+@dataclass
+class Choice:
+    """One answer as far as it has come."""
+
+    index: int
+    prompt: int  # which of the job's prompts it answers
+    prompt_tokens: int
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    text: str = ""
+    sampled: list[Sampled] = field(default_factory=list)
+    finish_reason: str | None = None
+
+
+class ResponseWriter:
+    """Writes the objects of one response; the id and time are the same in all of them."""
+
+    def __init__(self, job: Job, tokenizer: Tokenizer) -> None:
+        self._job, self._tokenizer = job, tokenizer
+        self.id = f"{'chatcmpl' if job.is_chat else 'cmpl'}-{uuid.uuid4().hex}"
+        self._created = int(time.time())
+
+    def whole(self, choices: Sequence[Choice]) -> dict[str, Any]:
+        """The answer to a request without streaming."""
+        items = []
+        for choice in choices:
+            item: dict[str, Any] = {"index": choice.index, "finish_reason": choice.finish_reason}
+            if self._job.is_chat:
+                item["message"] = {"role": "assistant", "content": choice.text, "refusal": None}
+            else:
+                item["text"] = choice.text
+            item["logprobs"] = self._logprobs(choice.sampled, 0)
+            items.append(item)
+        kind = "chat.completion" if self._job.is_chat else "text_completion"
+        return {**self._head(kind), "choices": items, "usage": usage(choices)}
+
+    def first_chunk(self, index: int) -> dict[str, Any]:
+        """Opens an answer of a streamed chat: it has the role only."""
+        return self._chunk({"index": index, "delta": {"role": "assistant", "content": ""}, "finish_reason": None})
+
+    def chunk(
+        self, index: int, text: str, sampled: Sequence[Sampled], reason: str | None, text_offset: int
+    ) -> dict[str, Any]:
+        """A piece of a streamed answer; `text_offset` is the number of characters before it."""
+        body = {"delta": {"content": text}} if self._job.is_chat else {"text": text}
+        logprobs = self._logprobs(sampled, text_offset)
+        return self._chunk({"index": index, **body, "logprobs": logprobs, "finish_reason": reason})
+
+    def usage_chunk(self, choices: Sequence[Choice]) -> dict[str, Any]:
+        """The last object of a stream that asked for `include_usage`."""
+        return {**self._chunk(None), "usage": usage(choices)}
+
+    def _chunk(self, choice: dict[str, Any] | None) -> dict[str, Any]:
+        kind = "chat.completion.chunk" if self._job.is_chat else "text_completion"
+        return {**self._head(kind), "choices": [] if choice is None else [choice]}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self._created, "model": self._job.model}
+
+    def _logprobs(self, sampled: Sequence[Sampled], text_offset: int) -> dict[str, Any] | None:
+        if self._job.sampling.logprobs is None:
+            return None
+        name = self._tokenizer.token_text
+        if self._job.is_chat:
+            content = []
+            for item in sampled:
+                top = [_token(name(t.token), t.logprob) for t in item.top]
+                content.append({**_token(name(item.token), item.logprob), "top_logprobs": top})
+            return {"content": content, "refusal": None}
+        texts = [name(item.token) for item in sampled]
+        return {
+            "tokens": texts,
+            "token_logprobs": [item.logprob for item in sampled],
+            "top_logprobs": [{name(t.token): t.logprob for t in item.top} for item in sampled],
+            "text_offset": [text_offset + sum(map(len, texts[:i])) for i in range(len(texts))],
+        }
+
+
+def usage(choices: Sequence[Choice]) -> dict[str, Any]:
+    """Token counts; a prompt is counted once however many answers it got."""
+    prompts = {choice.prompt: choice for choice in reversed(choices)}.values()
+    prompt, output = sum(c.prompt_tokens for c in prompts), sum(c.output_tokens for c in choices)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": output,
+        "total_tokens": prompt + output,
+        "prompt_tokens_details": {"cached_tokens": sum(c.cached_tokens for c in prompts)},
+    }
+
+
+def event(item: dict[str, Any] | str) -> bytes:
+    """One server-sent event."""
+    data = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+    return f"data: {data}\n\n".encode()
+
+
+def error_body(error: ServeError) -> dict[str, Any]:
+    """The error object that OpenAI clients understand."""
+    status = error.http_status
+    kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
+    param = getattr(error, "param", None)
+    text = f"{error.message}; {error.cure}" if error.cure else error.message
+    return {"error": {"message": text, "type": kind, "param": param, "code": error.code.replace("-", "_")}}
+
+
+def _token(text: str, logprob: float | None) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}

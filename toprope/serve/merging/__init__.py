@@ -1,0 +1,1 @@
+"""Merging small requests of any function into batches of adaptive size."""

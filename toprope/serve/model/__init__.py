@@ -1,0 +1,1 @@
+"""Llama-family models: configuration, weights (safetensors, GGUF), tokenizer, the forward pass."""
