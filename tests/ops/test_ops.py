@@ -11,8 +11,8 @@ from toprope import ops, soc
 from toprope.errors import BadArgument
 from toprope.kernel import load
 from toprope.launch import arguments, read
+from toprope.new.files import DEFAULT_UNITS, build_files
 from toprope.project.errors import InferFailed, TilingFailed
-from toprope.project.new import DEFAULT_UNITS, build_files
 from toprope.testing.cases import Case
 from toprope.testing.compare import compare
 from toprope.testing.golden import Golden, wrapped

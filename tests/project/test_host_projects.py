@@ -13,6 +13,7 @@ import pytest
 import toprope
 import toprope.project.errors as project_errors
 from tests.project import a_choosing_project, an_add_project
+from toprope.compat.host_survey import survey_host
 from toprope.errors import BadArgument, BadInput
 from toprope.project.errors import (
     AttributeMissing,
@@ -26,7 +27,6 @@ from toprope.project.errors import (
     TilingFailed,
     TilingMismatch,
 )
-from toprope.project.host_survey import survey_host
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -11,8 +11,8 @@ import toprope
 from tests.tile import arithmetic
 from tests.tile.test_kernels import EXAMPLE, KERNELS
 from toprope import tile
-from toprope.project.new import DEFAULT_UNITS, write_project
-from toprope.project.new_tile import tile_project_files
+from toprope.new.files import DEFAULT_UNITS, write_project
+from toprope.new.from_tile import tile_project_files
 
 
 def test_project_kernel_gives_the_same_bits(tmp_path: Path) -> None:

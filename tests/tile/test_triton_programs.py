@@ -15,7 +15,7 @@ import pytest
 from toprope import tile
 from toprope.cli import main
 from toprope.errors import BadInput
-from toprope.project.new_triton import triton_project_files
+from toprope.new.from_triton import triton_project_files
 from toprope.tile import TileError
 from toprope.tile.from_triton.module import remove_stand_in
 

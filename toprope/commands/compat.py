@@ -11,10 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from toprope.build import cache_dir
+from toprope.compat.survey import Row, as_json, as_junit, count, ranking, survey, test_totals
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC
 from toprope.project.checkout import Checkout
-from toprope.project.survey import Row, as_json, as_junit, count, ranking, survey, test_totals
 from toprope.soc import load
 
 

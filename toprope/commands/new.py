@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from toprope.errors import BadInput
-from toprope.project.new import DEFAULT_UNITS, Skeleton, project_files, write_project
-from toprope.project.new_prototype import Prototype, from_json, from_signature
-from toprope.project.new_tile import load_tile_kernel, tile_project_files
-from toprope.project.new_triton import is_triton, triton_project_files
+from toprope.new.files import DEFAULT_UNITS, Skeleton, project_files, write_project
+from toprope.new.from_tile import load_tile_kernel, tile_project_files
+from toprope.new.from_triton import is_triton, triton_project_files
+from toprope.new.prototype import Prototype, from_json, from_signature
 
 _EPILOG = """\
 SOURCE is a JSON prototype (msopgen's fields), or a signature:

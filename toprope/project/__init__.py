@@ -1,1 +1,1 @@
-"""Operator projects: reading, checking, generating and running folders of the shape op_host/, op_kernel/, tests/."""
+"""Operator projects of the shape op_host/, op_kernel/, tests/: reading one, and running it through its own host code."""

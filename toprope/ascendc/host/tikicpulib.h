@@ -1,5 +1,5 @@
 // The vendor's interface for running kernels inside a unit test, on this library's runtime: GmAlloc, ICPU_RUN_KF and the settings around
-// them. The launch itself is made by toprope/project/unit_tests.py, which sets the hook below.
+// them. The launch itself is made by toprope/compat/unit_tests.py, which sets the hook below.
 #pragma once
 
 #include <cstdio>

@@ -25,6 +25,7 @@ from pathlib import Path
 from toprope.testing.cases import Case
 from toprope.testing.elements import Array
 from toprope.testing.errors import CaseError
+from toprope.testing.old_scripts import OLD_NUMPY
 from toprope.testing.readers.cpp_commands import commands
 
 GENERATORS = ("gen_data.py", "gen_golden_data.py")
@@ -83,7 +84,6 @@ _LOG_LINE = re.compile(r"[IWE]\d{4} |WARNING: |To enable the following instructi
 _OLD_NUMPY = re.compile(
     r"\bnp\.(bool8|float_|complex_|int0|uint0|product|cumproduct|sometrue|alltrue|Inf|NaN|NINF|PINF|in1d)\b"
 )
-_OLD_NUMPY_MODULE = Path(__file__).parents[2] / "project" / "script_modules" / "old_numpy"
 _LOST_FILE = re.compile(r"No such file or directory: '(?:[^']*/)?([^'/]+\.bin)'")
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 
@@ -265,7 +265,7 @@ def _run(script: Path, arguments: Sequence[str], workspace: Path, timeout_s: flo
     command = [sys.executable, str(script), *arguments]
     environment = dict(os.environ)
     if _OLD_NUMPY.search(script.read_text(errors="replace")):
-        environment["PYTHONPATH"] = os.pathsep.join([str(_OLD_NUMPY_MODULE), environment.get("PYTHONPATH", "")])
+        environment["PYTHONPATH"] = os.pathsep.join([str(OLD_NUMPY), environment.get("PYTHONPATH", "")])
     try:
         done = subprocess.run(
             command,

@@ -1,5 +1,5 @@
 // The part of GoogleTest's interface that kernel unit tests use, so that they compile without it. Tests are listed and run one by one
-// by toprope/project/unit_tests.py through the functions at the end.
+// by toprope/compat/unit_tests.py through the functions at the end.
 #pragma once
 
 #include <cmath>

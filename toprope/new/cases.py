@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toprope.project.new_prototype import Attribute, Prototype, Tensor
+from toprope.new.prototype import Attribute, Prototype, Tensor
 
 _HEAD = """\
 # Test cases of {op}: toprope test . (the format is in toprope's docs/testing.md)

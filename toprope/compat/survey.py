@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from toprope.compat.compile import problem_of
+from toprope.compat.host_tests import run_host_tests
+from toprope.compat.unit_tests import TestResult, run_tests, totals
 from toprope.errors import BadInput
 from toprope.project.checkout import Checkout
-from toprope.project.compile import problem_of
-from toprope.project.host_tests import run_host_tests
 from toprope.project.operators import Operator
-from toprope.project.unit_tests import TestResult, run_tests, totals
 from toprope.soc import Soc
 
 

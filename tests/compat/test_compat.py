@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.a_repository import build
+from tests.compat.a_repository import build
 from toprope.commands.compat import main
+from toprope.compat.survey import as_json, as_junit, survey
+from toprope.compat.unit_tests import run_tests
 from toprope.errors import BadInput
 from toprope.project.checkout import Checkout
 from toprope.project.definition import builds_for, read_definition
 from toprope.project.operators import find_operators
-from toprope.project.survey import as_json, as_junit, survey
 from toprope.project.template_keys import declared, first_arguments, selections
-from toprope.project.unit_tests import run_tests
 from toprope.soc import load
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.project.prototypes import FAST, PROTOTYPES
+from tests.new.prototypes import FAST, PROTOTYPES
 from toprope.cli import main
 from toprope.errors import BadInput
-from toprope.project.new import project_files, signature, write_project
-from toprope.project.new_prototype import BadPrototype, Prototype, from_json, from_signature, snake
+from toprope.new.files import project_files, signature, write_project
+from toprope.new.prototype import BadPrototype, Prototype, from_json, from_signature, snake
 
 ADD: dict[str, Any] = {
     "op": "AddCustom",

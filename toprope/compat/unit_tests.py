@@ -27,11 +27,12 @@ import numpy as np
 from toprope import runtime
 from toprope.build import FLAGS, INCLUDE, LINK_FLAGS, compiler
 from toprope.check import check
+from toprope.compat.compile import Problem, first_problem, precompiled, unit_of
 from toprope.kernel import SYSTEM_WORKSPACE_BYTES
 from toprope.project.checkout import Checkout
-from toprope.project.compile import Problem, first_problem, precompiled, unit_of
 from toprope.project.operators import Operator
 from toprope.soc import Soc
+from toprope.testing.old_scripts import OLD_NUMPY, SCRIPT_MODULES
 from toprope.trace import CoreRow
 
 OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
@@ -323,8 +324,7 @@ def in_child(work: Any, folder: Path, limit_s: float) -> Any:
             os.close(read_end)
             os.chdir(folder)
             os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-            modules = Path(__file__).parent / "script_modules"
-            os.environ["PYTHONPATH"] = os.pathsep.join([str(modules), str(modules / "old_numpy")])
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(SCRIPT_MODULES), str(OLD_NUMPY)])
             with _quiet():
                 value = json.dumps(work())
             os.write(write_end, value.encode())

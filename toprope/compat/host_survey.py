@@ -43,7 +43,7 @@ def survey_host(root: Path, chip: str, only: Sequence[str] = ()) -> Iterator[Hos
     for operator in checkout.operators:
         if (only and operator.name not in only) or not operator.kernels(chip):
             continue
-        command = [sys.executable, "-m", "toprope.project.host_survey", str(operator.folder), chip, operator.label]
+        command = [sys.executable, "-m", "toprope.compat.host_survey", str(operator.folder), chip, operator.label]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, errors="replace")
         except subprocess.TimeoutExpired:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from toprope.compat.compile import problem_of
+from toprope.compat.unit_tests import run_tests
 from toprope.project.checkout import Checkout
-from toprope.project.compile import problem_of
 from toprope.project.definition import read_definition
-from toprope.project.unit_tests import run_tests
 from toprope.soc import load
 
 DEFINITION = """

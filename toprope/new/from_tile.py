@@ -6,8 +6,8 @@ import importlib.util
 from pathlib import Path
 
 from toprope.errors import BadInput
-from toprope.project.new import build_files
-from toprope.project.new_prototype import camel
+from toprope.new.files import build_files
+from toprope.new.prototype import camel
 from toprope.tile import project_files
 from toprope.tile.kernel import TileKernel
 from toprope.tile.project import index_bounds

@@ -9,8 +9,8 @@ from typing import Any
 
 from toprope.dtypes import Dtype, dtype
 from toprope.errors import BadArgument, BadInput
-from toprope.project.new import build_files
-from toprope.project.new_prototype import camel
+from toprope.new.files import build_files
+from toprope.new.prototype import camel
 from toprope.tile import triton
 from toprope.tile.from_triton.kernel import TritonKernel
 from toprope.tile.from_triton.program import TritonProgram

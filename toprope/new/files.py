@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toprope.errors import BadInput
-from toprope.project.new_cases import cases_toml, example_value
-from toprope.project.new_prototype import Attribute, Prototype, Tensor
+from toprope.new.cases import cases_toml, example_value
+from toprope.new.prototype import Attribute, Prototype, Tensor
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT_UNITS = ("ascend910b", "ascend910_93")

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from toprope.compat.unit_tests import OTHER_CHIP, TEST_LIMIT_S, TestResult, in_child
 from toprope.errors import TopropeError
 from toprope.project.checkout import Checkout
 from toprope.project.host import chip_numbers
 from toprope.project.host_build import HOST, compiled, host_library, host_sources, shared_sources
 from toprope.project.operators import Operator
-from toprope.project.unit_tests import OTHER_CHIP, TEST_LIMIT_S, TestResult, in_child
 from toprope.soc import Soc
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)

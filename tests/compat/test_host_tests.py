@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toprope.compat.host_tests import harness_sources, host_test_sources, run_host_tests
 from toprope.project.checkout import Checkout
-from toprope.project.host_tests import harness_sources, host_test_sources, run_host_tests
 from toprope.soc import load
 
 HOST = """
