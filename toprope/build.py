@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from toprope.errors import CompileFailed, NoCompiler
+from toprope.cache import cache_dir, dependencies, full_or_unwritable, keep, kept, scratch, search_of, state
+from toprope.errors import BadInput, CompileFailed, NoCompiler
 
 INCLUDE = Path(__file__).parent / "ascendc"
 # -ffp-contract=off: a fused multiply-add would round once where the NPU rounds twice.
@@ -69,21 +72,6 @@ def compiler() -> Compiler:
     )
 
 
-def cache_dir() -> Path:
-    """Where compiled libraries are kept: $TOPROPE_CACHE or the user's cache folder."""
-    root = os.environ.get("TOPROPE_CACHE")
-    path = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toprope"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _digest_of(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return "missing"
-
-
 def shared_library(
     source: str | Path,
     *,
@@ -104,54 +92,111 @@ def shared_library(
         *FLAGS,
         *LINK_FLAGS,
         f"-I{INCLUDE}",
-        *(f"-I{p}" for p in include),
+        *(f"-I{Path(p).absolute()}" for p in include),
         *(f"-D{d}" for d in defines),
         *extra,
     ]
-    text = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
+    text = source if isinstance(source, str) else f"#include {quoted(source.resolve())}\n"
     key_text = json.dumps([text, arguments, {"link": [str(p) for p in link]}, _compiler_stamp()])
-    key = hashlib.sha256(key_text.encode()).hexdigest()[:24]
-    library, manifest = cache_dir() / f"{key}.so", cache_dir() / f"{key}.json"
-    if library.exists() and manifest.exists():
-        included: dict[str, str] = json.loads(manifest.read_text())
-        if all(_digest_of(path) == digest for path, digest in included.items()):
-            return library
+    key = hashlib.sha256(key_text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    if (found := kept(key)) is not None:
+        return found
     cxx, begin = compiler(), time.time_ns()
-    with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-        unit, out, deps = Path(scratch) / "unit.cpp", Path(scratch) / "out.so", Path(scratch) / "out.d"
-        unit.write_text(text)
+    with scratch() as folder:
+        unit, out, deps = folder / "unit.cpp", folder / "out.so", folder / "out.d"
+        try:
+            unit.write_bytes(os.fsencode(text))
+        except OSError as error:
+            raise full_or_unwritable(error) from None
         begun, read = _precompiled(ahead, defines, extra) if ahead and cxx.is_gcc else ((), {})
-        command = [
-            *cxx.command,
-            *arguments,
-            *(GCC_FLAGS if cxx.is_gcc else ()),
-            *begun,
-            "-MMD",
-            "-MF",
-            str(deps),
-            str(unit),
-            "-o",
-            str(out),
-            *map(str, link),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
+        first = [*cxx.command, *arguments, *(GCC_FLAGS if cxx.is_gcc else ())]
+        last = ["-MD", "-MF", str(deps), str(unit), "-o", str(out), *map(str, link)]
+        try:
+            compiled([*first, *begun, *last], str(unit))
+        except CompileFailed as error:
+            if not begun or "PCH" not in error.message:
+                raise
+            shutil.rmtree(Path(begun[1]).parent, ignore_errors=True)  # the copy is damaged
+            begun, read = (), {}
+            compiled([*first, *last], str(unit))
+        return keep(key, out, *_made_of(deps, source, link, arguments, str(folder), begun, read, begin))
+
+
+def quoted(path: str | Path) -> str:
+    """A path between quotes as #include takes it. Raises BadInput for a path that C++ has no way to write."""
+    if any(c in str(path) for c in '"\n\r'):
+        raise BadInput(f"C++ cannot include a path with a quote or a line break: {str(path)!r}", cure="rename it")
+    return f'"{path}"'
+
+
+def compiled(command: Sequence[str], unit: str = "") -> None:
+    """Run a compiler. Raises CompileFailed with the user's own lines, or for a compiler that does not end."""
+    limit_s = compile_limit_s()
+    # A process group of its own: the compiler's own children end with it.
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+    ) as process:
+        try:
+            _, complaint = process.communicate(timeout=limit_s)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
             raise CompileFailed(
-                _readable(done.stderr, str(unit)),
-                cure="correct the lines above; `toprope api NAME` shows what a function accepts",
-            )
-        listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
-        ours = str(INCLUDE)  # may itself be installed below /usr
-        files = {p: _digest_of(p) for p in listed if p.startswith(ours) or not p.startswith(("/usr/", scratch))}
-        files = {p: digest for p, digest in files.items() if p not in begun} | read
-        files |= {str(p): _digest_of(str(p)) for p in link}  # an object keeps its path when its source changes
-        partial = Path(scratch) / "manifest.json"
-        partial.write_text(json.dumps(files))
-        os.replace(out, library)
-        # A file that was saved while the compiler ran may have been read before: such a library is built again next time.
-        if all(os.stat(p).st_mtime_ns < begin for p in files if os.path.exists(p)):
-            os.replace(partial, manifest)
-    return library
+                f"the compiler did not end within {limit_s:g} s",
+                cure="a slow machine: raise TOPROPE_COMPILE_LIMIT (seconds); else look for a template or constexpr without an end",
+                code="compile-time-limit",
+            ) from None
+    if process.returncode == 0:
+        return
+    if "No space left on device" in complaint:
+        raise full_or_unwritable(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    raise CompileFailed(
+        _readable(complaint, unit), cure="correct the lines above; `toprope api NAME` shows what a function accepts"
+    )
+
+
+def compile_limit_s() -> float:
+    """Seconds that one run of the compiler may take: $TOPROPE_COMPILE_LIMIT or 600. Raises BadInput."""
+    text = os.environ.get("TOPROPE_COMPILE_LIMIT") or "600"
+    try:
+        limit_s = float(text)
+    except ValueError:
+        limit_s = 0.0
+    if not 0 < limit_s < float("inf"):
+        raise BadInput(f"TOPROPE_COMPILE_LIMIT={text} is no number of seconds", cure="for example 600")
+    return limit_s
+
+
+def _made_of(
+    deps: Path,
+    source: str | Path,
+    link: Sequence[Path],
+    arguments: Sequence[str],
+    folder: str,
+    begun: Sequence[str],
+    read: dict[str, str],
+    begin: int,
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """What a finished compile was made of, for the cache; nothing if that is not known for certain."""
+    ours, files = str(INCLUDE), dict(read)
+    listed = [p for p in dependencies(deps.read_text(errors="surrogateescape")) if not p.startswith(folder)]
+    if isinstance(source, Path):
+        listed.append(str(source.resolve()))
+    listed += [str(p) for p in link]  # an object keeps its path when its source changes
+    try:
+        for path in dict.fromkeys(listed):
+            if path in begun:
+                continue
+            library = path.startswith((ours + os.sep, "/usr/include/", "/usr/lib/"))
+            files[path] = state(path, trust_dates=library)
+            # A file that was saved while the compiler ran may have been read before: such a library is built again next time.
+            if not library and os.stat(path).st_ctime_ns >= begin and path not in map(str, link):
+                return {}, {}
+    except OSError:  # a name that was read wrongly, or a file that is gone again
+        return {}, {}
+    folders = [os.path.abspath(a[2:]) for a in arguments if a.startswith("-I")]
+    return files, search_of([*files], folders, ours)
 
 
 def _precompiled(header: str, defines: Sequence[str], extra: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -163,26 +208,40 @@ def _precompiled(header: str, defines: Sequence[str], extra: Sequence[str]) -> t
     chosen = [d for d in defines if d.startswith(("__NPU_ARCH__=", "TOPROPE_"))]
     flags = [*(f for f in FLAGS if f != "-shared"), *GCC_FLAGS, f"-I{INCLUDE}", *(f"-D{d}" for d in chosen), *extra]
     use = hashlib.sha256(json.dumps([header, flags, _compiler_stamp()]).encode()).hexdigest()[:12]
-    state = [(str(p), s.st_size, s.st_mtime_ns) for p in sorted(INCLUDE.rglob("*.h")) if (s := p.stat())]
-    version = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:12]
+    dated = [(str(p), s.st_size, s.st_mtime_ns) for p in sorted(INCLUDE.rglob("*.h")) if (s := p.stat())]
+    version = hashlib.sha256(json.dumps(dated).encode()).hexdigest()[:12]
     folder = cache_dir() / "precompiled" / f"{use}-{version}"
     copy, files = folder / "ahead.h", folder / "files.json"
-    if not files.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        if _first(folder / "wanted") or not _first(folder / "made"):
-            return (), {}
-        copy.write_text(f'#include "{header}"\n')
-        partial, deps = folder / "partial", folder / "ahead.d"
-        command = [*compiler().command, *flags, "-MMD", "-MF", str(deps), "-x", "c++-header", str(copy), "-o"]
-        if subprocess.run([*command, str(partial)], capture_output=True).returncode != 0:
-            return (), {}
-        for old in folder.parent.glob(f"{use}-*/ahead.h.gch"):
-            old.unlink(missing_ok=True)
-        os.replace(partial, folder / "ahead.h.gch")
-        listed = deps.read_text().replace("\\\n", " ").split(":", 1)[1].split()
-        deps.write_text(json.dumps({p: _digest_of(p) for p in listed if p.startswith(str(INCLUDE))}))
-        os.replace(deps, files)
-    return ("-include", str(copy)), json.loads(files.read_text())
+    try:
+        if not files.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if _first(folder / "wanted") or not _first(folder / "made"):
+                return (), {}
+            copy.write_text(f'#include "{header}"\n')
+            partial, deps = folder / "partial", folder / "ahead.d"
+            compiled(
+                [
+                    *compiler().command,
+                    *flags,
+                    "-MD",
+                    "-MF",
+                    str(deps),
+                    "-x",
+                    "c++-header",
+                    str(copy),
+                    "-o",
+                    str(partial),
+                ]
+            )
+            for old in folder.parent.glob(f"{use}-*/ahead.h.gch"):
+                old.unlink(missing_ok=True)
+            os.replace(partial, folder / "ahead.h.gch")
+            listed = [p for p in dependencies(deps.read_text(errors="surrogateescape")) if p != str(copy)]
+            deps.write_text(json.dumps({p: state(p, trust_dates=True) for p in listed}))
+            os.replace(deps, files)
+        return ("-include", str(copy)), dict(json.loads(files.read_text()))
+    except (OSError, ValueError, CompileFailed):  # a disk that is full, a torn file: compile without a copy
+        return (), {}
 
 
 def _first(mark: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from toprope import dtypes, runtime, tiling
-from toprope.build import shared_library
+from toprope.build import quoted, shared_library
 from toprope.check import Again, check, explore, tiling_mismatches
 from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.finding import Finding
@@ -126,7 +126,7 @@ class Kernel:
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
         function = f"{self.name}<{self.template_arguments}>" if self.entry.template else ""
-        unit = f'#include "{self.path.resolve()}"\n#include "core/entry.h"\n'
+        unit = f'#include {quoted(self.path.resolve())}\n#include "core/entry.h"\n'
         unit += "".join(f"TOPROPE_ENTRY({name}, {function or name})\n" for name in names)
         generated = tiling.generated_header(self.path)
         overflow = CHECK_OVERFLOW in self.defines

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from toprope.build import cache_dir
+from toprope.cache import cache_dir
 from toprope.compat.survey import Row, as_json, as_junit, count, ranking, survey, test_totals
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC

@@ -21,7 +21,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from toprope.build import cache_dir, compiler
+from toprope.build import compiler
+from toprope.cache import cache_dir
 from toprope.errors import NoCompiler, TopropeError
 from toprope.kernel import load
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from toprope.build import FLAGS, INCLUDE, cache_dir, compiler
+from toprope.build import FLAGS, INCLUDE, compiler
+from toprope.cache import cache_dir
 from toprope.errors import BadKernel
 from toprope.project.checkout import Checkout
 from toprope.project.operators import Operator

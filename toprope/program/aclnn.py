@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.build import cache_dir
+from toprope.cache import cache_dir
 from toprope.errors import BadInput
 from toprope.project.ge_types import GE_TYPES
 from toprope.project.host import DYNAMIC, OperatorDef

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from toprope import runtime
-from toprope.build import INCLUDE, cache_dir, shared_library
+from toprope.build import INCLUDE, shared_library
+from toprope.cache import cache_dir
 from toprope.errors import BadInput, CompileFailed
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import SYSTEM_WORKSPACE_BYTES, Kernel, Run, load

@@ -82,9 +82,14 @@ def _expanded(file: Path, seen: set[Path]) -> str:
             return match[0]
         inner = "" if target in seen else _expanded(target, seen)
         line = text.count("\n", 0, match.start()) + 2
-        return f'{inner}\n#line {line - 1} "{file}"'
+        return f"{inner}\n#line {line - 1} {literal(file)}"
 
-    return f'#line 1 "{file}"\n{_INCLUDE.sub(include, text)}\n'
+    return f"#line 1 {literal(file)}\n{_INCLUDE.sub(include, text)}\n"
+
+
+def literal(path: str | Path) -> str:
+    """A path as a C++ string literal, which the name in a #line directive is."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _launches(file: Path) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from toprope.build import INCLUDE, cache_dir
+from toprope.build import INCLUDE
+from toprope.cache import cache_dir
 from toprope.project.operators import Operator, find_operators
 from toprope.source import strip_comments
 

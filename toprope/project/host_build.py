@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from toprope.build import FLAGS, GCC_FLAGS, INCLUDE, cache_dir, compiler, shared_library
+from toprope.build import FLAGS, GCC_FLAGS, INCLUDE, compiler, shared_library
+from toprope.cache import cache_dir
 from toprope.errors import CompileFailed
 from toprope.project.checkout import Checkout
 from toprope.project.errors import MissingHeader, MissingHostSource

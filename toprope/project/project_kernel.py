@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toprope import brackets, runtime
-from toprope.build import shared_library
+from toprope.build import quoted, shared_library
 from toprope.errors import BadKernel
 from toprope.kernel import Kernel, header_ahead
 from toprope.project.checkout import Checkout
@@ -33,7 +33,7 @@ class ProjectKernel(Kernel):
     call: str = ""  # empty: the entry is what is launched, and one build serves all entries of its file
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
-        unit = f'{self.header}#include "{self.path.resolve()}"\n#include "core/entry.h"\n'
+        unit = f'{self.header}#include {quoted(self.path.resolve())}\n#include "core/entry.h"\n'
         if self.call:
             parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
             unit += f"static void toprope_project_entry({parameters}) {{ {self.call}; }}\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.build import cache_dir
+from toprope.cache import cache_dir
 from toprope.dtypes import of_array
 from toprope.kernel import DEFAULT_SOC, KernelFile, Run, load
 from toprope.soc import Soc
