@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from toprope import dtypes, runtime, tiling
-from toprope.build import quoted, shared_library
+from toprope.build import shared_library
 from toprope.check import Again, check, explore, tiling_mismatches
 from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.finding import Finding
@@ -26,6 +26,7 @@ from toprope.soc import load as load_soc
 from toprope.source import TASK_TYPES, Entry, entries
 from toprope.timing import Timeline, predict
 from toprope.trace import CoreRow, Trace
+from toprope.unit import symbol_of, text_of
 
 Argument = Any  # array, None (null pointer), number, bytes, or a mapping of tiling fields
 SYSTEM_WORKSPACE_BYTES = 16 << 20
@@ -125,9 +126,9 @@ class Kernel:
             return self._compile(soc, core_type, (self.name,))
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
-        function = f"{self.name}<{self.template_arguments}>" if self.entry.template else ""
-        unit = f'#include {quoted(self.path.resolve())}\n#include "core/entry.h"\n'
-        unit += "".join(f"TOPROPE_ENTRY({name}, {function or name})\n" for name in names)
+        function = f"{symbol_of(self.name)}<{self.template_arguments}>" if self.entry.template else ""
+        unit = f'{text_of(self.path, self.include)}#include "core/entry.h"\n'
+        unit += "".join(f"TOPROPE_ENTRY({name}, {function or symbol_of(name)})\n" for name in names)
         generated = tiling.generated_header(self.path)
         overflow = CHECK_OVERFLOW in self.defines
         if overflow:

@@ -116,7 +116,7 @@ def entries(path: Path) -> list[Entry]:
     by_key = tuple(_TASK_BY_KEY.findall(whole))
     found = []
     text = files[0][1]
-    for match in _entry_heads(text):
+    for match in entry_heads(text):
         close = brackets.closing(text, match.end() - 1)
         if close < 0 or not text[close + 1 :].lstrip().startswith("{"):
             continue  # a declaration
@@ -132,7 +132,7 @@ def entries(path: Path) -> list[Entry]:
     return found
 
 
-def _entry_heads(text: str) -> Iterator[re.Match[str]]:
+def entry_heads(text: str) -> Iterator[re.Match[str]]:
     """The beginning of each kernel function, searched only around its mark: over a whole source the pattern would take seconds."""
     after = 0
     for mark in re.finditer(r"\b__global__\b", text):

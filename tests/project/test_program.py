@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from toprope import unit
 from toprope.cli import main
 from toprope.errors import BadInput
 from toprope.program import source
@@ -217,7 +218,7 @@ int main() {
 
 def test_launch_syntax_becomes_a_call() -> None:
     def rewritten(text: str) -> str:
-        return source.rewritten(text, "main.asc")
+        return unit.rewritten(text, "main.asc")
 
     assert rewritten("add<<<8, nullptr, s>>>(x, y);") == "TOPROPE_LAUNCH(add)(__FILE__, 1, 8, nullptr, s)(x, y);"
     assert rewritten("\nns::add<float, true><<<f(a, b), nullptr, s>>>(x);") == (

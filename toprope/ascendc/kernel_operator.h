@@ -12,6 +12,7 @@
 #include "api/data_copy_pad.h"
 #include "api/data_copy_slice.h"
 #include "api/debug.h"
+#include "api/debug_pointers.h"
 #include "api/device_names.h"
 #include "api/fixpipe.h"
 #include "api/fixpipe_bursts.h"

@@ -20,6 +20,7 @@ from toprope.project.operators import Operator
 from toprope.project.template_keys import first_arguments
 from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry, entries
+from toprope.unit import symbol_of, text_of
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.M)
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
@@ -76,13 +77,13 @@ def unit_of(
     header = checkout.tiling_header(operator, kernel, list(include))
     found = _entries(checkout, kernel, include)
     defines = definition.defines(combination) if definition else ()
-    unit = Unit(f'{header}#include "{kernel}"\n', include, defines, ())
+    unit = Unit(header + text_of(kernel, include), include, defines, ())
     if any(e.template for e in found):
         expanded = _preprocessed(unit, soc, "aiv" if soc.split else "coupled", ("-DTOPROPE_KEEP_TPL=1",))
         if expanded is not None:
             active = _active_lines(expanded, kernel)
             found = [e for e in found if e.line in active] or found
-            keys = "\n".join(line for line in expanded.splitlines() if not line.startswith("#"))
+            keys = _outside_system(expanded)
         else:
             reached = checkout.reached(kernel, list(include))
             keys = "\n".join(checkout.text(f) for f in reached if "ASCENDC_TPL" in checkout.text(f))
@@ -92,13 +93,27 @@ def unit_of(
         if entry.template:
             template = _parameters(keys, entry)
             arguments = first_arguments(keys, template, definition, combination, _dtype_names())
-            lines.append(f"inline auto toprope_instance_of_{entry.name}() {{ return &{entry.name}<{arguments}>; }}\n")
+            lines.append(
+                f"inline auto toprope_instance_of_{entry.name}() {{ return &{symbol_of(entry.name)}<{arguments}>; }}\n"
+            )
     return replace(unit, text=unit.text + "".join(dict.fromkeys(lines)), core_types=_core_types(found, soc))
+
+
+def _outside_system(expanded: str) -> str:
+    """What the preprocessor left of files that are neither the system's nor this library's, without its line markers."""
+    kept, foreign = [], False
+    for line in expanded.splitlines():
+        if found := _MARKER.match(line):
+            foreign = found.group(2).startswith(("/usr/", str(INCLUDE)))
+        elif not foreign and not line.startswith("#"):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _parameters(text: str, entry: Entry) -> str:
     """The template parameters of an entry with its macros expanded, if `text` is the source behind the preprocessor."""
-    found = re.search(rf"\btemplate\s*<([^<>{{}};]*)>[^;{{}}<>]{{0,300}}?\b{entry.name}\s*\(", text)
+    # A kernel returns nothing: `void` keeps methods and functions of its name out.
+    found = re.search(rf"\btemplate\s*<([^<>{{}};]*)>[^;{{}}<>]{{0,300}}?\bvoid\s+{symbol_of(entry.name)}\s*\(", text)
     return found.group(1) if found else entry.template
 
 

@@ -34,6 +34,7 @@ from toprope.project.operators import Operator
 from toprope.soc import Soc
 from toprope.testing.old_scripts import OLD_NUMPY, SCRIPT_MODULES
 from toprope.trace import CoreRow
+from toprope.unit import text_of
 
 OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
 _MODE = re.compile(r"KernelMode::(\w+)")
@@ -139,13 +140,13 @@ def _build(
     """The test as shared libraries by core type: one for kernels of vector cores, two for those that use the cube as well."""
     unit = unit_of(checkout, operator, kernel, soc)
     own = [h for h in sorted(source.parent.glob("*.h")) if "tiling" in h.name.lower()]
-    header = "".join(f'#include "{h}"\n' for h in own) or unit.text.split(f'#include "{kernel}"')[0]
+    header = "".join(f'#include "{h}"\n' for h in own) or unit.text.split(text_of(kernel, unit.include))[0]
     includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", checkout.text(source)))
-    texts = {"test.cpp": f'{header}#include "{source}"\n'}
+    texts = {"test.cpp": header + text_of(source, unit.include)}
     if not includes_kernel:
         # The host's headers, which such tests may include, have enumerators of the names that kernels have as macros.
         texts["test.cpp"] = _numbers_undefined() + texts["test.cpp"]
-        texts["kernel.cpp"] = f'{header}#include "{kernel}"\n'
+        texts["kernel.cpp"] = header + text_of(kernel, unit.include)
     folder = Path(tempfile.mkdtemp(dir=scratch))
     for name, content in texts.items():
         (folder / name).write_text(content)

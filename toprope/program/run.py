@@ -32,6 +32,7 @@ from toprope.project.loaded import ProjectOperator
 from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry
 from toprope.trace import CoreRow
+from toprope.unit import RENAMED
 
 NAMED_KERNEL = re.compile(r"\bkernel = &?(.*?)[\];]*$")
 _OTHERS = "block of "  # how a device block is called that no argument of the launch points to
@@ -97,10 +98,11 @@ class Built:
     library: Path
     others: dict[str, Kernel]
     operators: dict[str, ProjectOperator]
+    defines: tuple[str, ...] = ()
 
     def twin(self, core_type: str) -> Path:
         """The same sources built for another core type: kernels that use cube and vector need both."""
-        return _compiled(self.program, self.include, self.soc, core_type)
+        return _compiled(self.program, self.include, self.soc, core_type, self.defines)
 
 
 def build(
@@ -134,7 +136,7 @@ def build(
                 raise
             folders = (*folders, added)
             continue
-        return Built(program, folders, soc, library, others, operators)
+        return Built(program, folders, soc, library, others, operators, flags)
 
 
 def _folder_of_missing(error: CompileFailed, around: Sequence[Path]) -> Path | None:
@@ -289,7 +291,7 @@ class _Launcher:
         shown = given
         if match := NAMED_KERNEL.search(given):
             shown = match[1]
-        simple = re.sub(r"<.*", "", shown).split("::")[-1].strip()
+        simple = re.sub(r"<.*", "", shown).split("::")[-1].strip().removeprefix(RENAMED)
         other = self.built.others.get(simple) if not call.entry else None
         entry = other.entry if other else self.built.program.entries.get(simple)
         cores, ratio, mixed = _cores(entry, call.blocks, self.built.soc)

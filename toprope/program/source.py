@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toprope import brackets
 from toprope.errors import BadInput, BadKernel
 from toprope.source import Entry, Parameter, entries, local_files, strip_comments
+from toprope.unit import expanded
 
 _MAIN = re.compile(r"^\s*(?:int|int32_t|auto|signed)\s+main\s*\(", re.M)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"[^\n]*', re.M)
 _LAUNCHED = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|\baclrtlaunch_(\w+?)(?:\.h\"|\s*\()")
 SOURCES = (".cpp", ".asc", ".cce", ".cc", ".cxx")
 
@@ -54,7 +53,7 @@ def read(sources: Sequence[Path]) -> Program:
     for source in sources:
         if not source.is_file():
             raise BadInput(f"there is no file {source}", cure="check the path")
-        parts.append(_expanded(source.resolve(), set()))
+        parts.append(expanded(source.resolve(), set()))
         folders[source.resolve().parent] = None
         for file, text in local_files(source):
             headers.append(text)
@@ -69,95 +68,6 @@ def _entries(file: Path) -> list[Entry]:
         return entries(file)
     except BadKernel:  # only declarations
         return []
-
-
-def _expanded(file: Path, seen: set[Path]) -> str:
-    """The file with launches rewritten; an included file that launches kernels, itself or further down, stands in its include's place."""
-    seen.add(file)
-    text = rewritten(file.read_text(errors="replace"), str(file))
-
-    def include(match: re.Match[str]) -> str:
-        target = (file.parent / match[1]).resolve()
-        if not target.is_file() or not _launches(target):
-            return match[0]
-        inner = "" if target in seen else _expanded(target, seen)
-        line = text.count("\n", 0, match.start()) + 2
-        return f"{inner}\n#line {line - 1} {literal(file)}"
-
-    return f"#line 1 {literal(file)}\n{_INCLUDE.sub(include, text)}\n"
-
-
-def literal(path: str | Path) -> str:
-    """A path as a C++ string literal, which the name in a #line directive is."""
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def _launches(file: Path) -> bool:
-    return any("<<<" in text for _, text in local_files(file))
-
-
-def rewritten(text: str, file: str) -> str:
-    """`kernel<<<blocks, l2ctrl, stream>>>(...)` as a call; lines stay where they are. Raises BadInput with the line of a bad launch."""
-    bare = strip_comments(text)
-    out, copied = [], 0
-    for begin, name_at, end in _configurations(bare, file):
-        line = bare.count("\n", 0, begin) + 1
-        inside = brackets.split(bare[begin + 3 : end], "()[]")
-        if len(inside) not in (1, 2, 3):
-            raise BadInput(
-                f"{file}:{line}: a launch has {len(inside)} settings",
-                cure="write kernel<<<blocks, nullptr, stream>>>(arguments)",
-            )
-        blocks, l2, stream = (*inside, "nullptr", "nullptr")[:3]
-        out.append(text[copied:name_at])
-        lines = "\n" * bare.count("\n", name_at, end + 3)
-        out.append(f"TOPROPE_LAUNCH({bare[name_at:begin].strip()})(__FILE__, {line}, {blocks}, {l2}, {stream}){lines}")
-        copied = end + 3
-    return "".join([*out, text[copied:]])
-
-
-def _configurations(bare: str, file: str) -> Iterator[tuple[int, int, int]]:
-    """Of each launch: where `<<<` is, where the kernel's name begins, where `>>>` is."""
-    at = bare.find("<<<")
-    while at >= 0:
-        line_begin = bare.rfind("\n", 0, at) + 1
-        end = bare.find(">>>", at)
-        in_string = bare.count('"', line_begin, at) % 2 == 1
-        if not in_string and end > 0:
-            name_at = _name_before(bare, at)
-            if name_at == at:
-                raise BadInput(
-                    f"{file}:{bare.count(chr(10), 0, at) + 1}: no kernel stands before <<<",
-                    cure="write kernel<<<blocks, nullptr, stream>>>(arguments)",
-                )
-            yield at, name_at, end
-            at = end
-        at = bare.find("<<<", at + 3)
-
-
-def _name_before(text: str, at: int) -> int:
-    """Where a kernel's name with its template arguments and namespaces begins that ends before `at`."""
-    begin = at
-    while True:
-        stripped = len(text[:begin].rstrip())
-        if stripped and text[stripped - 1] == ">" and text[stripped - 2] != "-":
-            depth, i = 0, stripped
-            while i > 0:
-                i -= 1
-                depth += text[i] == ">"
-                depth -= text[i] == "<"
-                if depth == 0:
-                    break
-            begin = i
-            continue
-        match = re.search(r"(?:::\s*)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$", text[max(0, begin - 400) : begin])
-        if match is None or match[0].strip() in ("return", "template"):
-            return begin
-        begin -= len(match[0])
-        if match[0].startswith("::") and not re.search(r"[\w>]\s*$", text[:begin]):
-            return begin  # a name of the global namespace
-        if not match[0].startswith("::"):
-            return begin + len(match[0]) - len(match[0].lstrip())
 
 
 def kernel_source(name: str, given: Sequence[Path], around: Sequence[Path]) -> Path:

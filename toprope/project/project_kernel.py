@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toprope import brackets, runtime
-from toprope.build import quoted, shared_library
+from toprope.build import shared_library
 from toprope.errors import BadKernel
 from toprope.kernel import Kernel, header_ahead
 from toprope.project.checkout import Checkout
@@ -20,6 +20,7 @@ from toprope.project.operators import Operator
 from toprope.project.template_keys import Choice, declared, selections
 from toprope.soc import Soc
 from toprope.source import Entry, Parameter, entries
+from toprope.unit import symbol_of, text_of
 
 _KEY_IS = re.compile(r"\bTILING_KEY_(?:IS|LIST)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _INTEGER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])")
@@ -33,13 +34,13 @@ class ProjectKernel(Kernel):
     call: str = ""  # empty: the entry is what is launched, and one build serves all entries of its file
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
-        unit = f'{self.header}#include {quoted(self.path.resolve())}\n#include "core/entry.h"\n'
+        unit = f'{self.header}{text_of(self.path, self.include)}#include "core/entry.h"\n'
         if self.call:
             parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
             unit += f"static void toprope_project_entry({parameters}) {{ {self.call}; }}\n"
             unit += f"TOPROPE_ENTRY({self.name}, toprope_project_entry)\n"
         else:
-            unit += "".join(f"TOPROPE_ENTRY({name}, {name})\n" for name in names)
+            unit += "".join(f"TOPROPE_ENTRY({name}, {symbol_of(name)})\n" for name in names)
         return shared_library(
             unit,
             include=(self.path.parent, *self.include),
@@ -149,7 +150,7 @@ def project_kernel(
     for name, (_, members) in zip(names, pointers, strict=True):
         parameters.append(Parameter(name, "GM_ADDR"))
         parameters += [Parameter(f"{name}_{i}", "GM_ADDR") for i in range(members)]
-    function = f"{entry.name}<{arguments}>" if entry.template else entry.name
+    function = f"{symbol_of(entry.name)}<{arguments}>" if entry.template else symbol_of(entry.name)
     passed = ", ".join(f"({p.type}){n}" if p.is_pointer else n for p, n in zip(entry.parameters, names, strict=True))
     task_type = entry.task_type
     return ProjectKernel(

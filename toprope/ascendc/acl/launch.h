@@ -125,6 +125,7 @@ Entry<kernel> configured(const char* file, int line, uint64_t blocks, const void
 
 }  // namespace toprope::program
 
+#undef TOPROPE_LAUNCH
 #define TOPROPE_LAUNCH(...) ::toprope::program::configured<__VA_ARGS__>
 #define ACLRT_LAUNCH_KERNEL(name) toprope_at(__FILE__, __LINE__, aclrtlaunch_##name)
 

@@ -22,11 +22,10 @@ struct SliceWalk {
 template <typename T, typename Dst, typename Src>
 void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_info, const AscendC::SliceInfo* s_info, uint32_t dims,
                  Site site) {
-    constexpr uint32_t kMostDims = 8;
     const Path path = route(end_space(src), end_space(dst), "DataCopy(slice)", site);
     if (path == Path::none) return;
     const Op& op = kCopyOps[static_cast<int>(path)];
-    if (dims == 0 || dims > kMostDims) {
+    if (dims == 0 || dims > AscendC::K_MAX_DIM) {
         report("field-overflow", site, &op, "DataCopy of slices: dimValue = %u is outside its range [1, 8]", dims);
         return;
     }
@@ -43,7 +42,7 @@ void copy_slices(const Dst& dst, const Src& src, const AscendC::SliceInfo* d_inf
         if (i > 0) outer *= s.pieces;
     }
     const SliceWalk<T> d0(d_info[0], true), s0(s_info[0], true);
-    uint64_t index[kMostDims] = {};
+    uint64_t index[AscendC::K_MAX_DIM] = {};
     for (uint64_t row = 0; row < outer; ++row) {
         uint64_t d_at = d0.first, s_at = s0.first, d_size = d_info[0].shapeValue, s_size = s_info[0].shapeValue;
         for (uint32_t i = 1; i < dims; ++i) {

@@ -124,11 +124,6 @@ TOPROPE_ADDRESS_OF_BINARY(Div)
 TOPROPE_ADDRESS_OF_BINARY(Max)
 TOPROPE_ADDRESS_OF_BINARY(Min)
 
-namespace Std {
-template <typename T>
-using remove_cvref_t = std::remove_cv_t<std::remove_reference_t<T>>;
-}
-
 }  // namespace AscendC
 
 #ifndef KERNEL_LOG

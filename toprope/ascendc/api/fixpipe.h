@@ -44,7 +44,7 @@ struct FixpipeParamsV220 {
     FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t quant, int64_t scalar)
         : nSize(n), mSize(m), srcStride(src), dstStride(dst), quantPre(quant), deqScalar(static_cast<uint64_t>(scalar)), reluEn(relu) {}
     FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t quant, int64_t scalar, uint16_t nds,
-                      uint16_t src_nd, uint16_t dst_nd)
+                      uint16_t src_nd, uint16_t dst_nd, uint8_t unit = 0)
         : nSize(n),
           mSize(m),
           srcStride(src),
@@ -54,7 +54,8 @@ struct FixpipeParamsV220 {
           ndNum(nds),
           srcNdStride(src_nd),
           dstNdStride(dst_nd),
-          reluEn(relu) {}
+          reluEn(relu),
+          unitFlag(unit) {}
 };
 
 }  // namespace AscendC

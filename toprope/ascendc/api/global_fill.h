@@ -69,5 +69,13 @@ template <typename T>
 void InitOutput(GlobalTensor<T> gmWorkspaceAddr, uint32_t size, T value = 0, toprope::Site site = toprope::Site::here()) {
     InitGlobalMemory(gmWorkspaceAddr, size, value, site);
 }
+// The other Fill, of GM, for fewer types than InitGlobalMemory. Page: 张量变换/Fill-97.md.
+template <typename T>
+void Fill(GlobalTensor<T>& gmWorkspaceAddr, const uint64_t size, const T value, toprope::Site site = toprope::Site::here()) {
+    using namespace toprope;
+    static_assert(is_one_of<T, uint16_t, int16_t, half, uint32_t, int32_t, float>,
+                  "Fill of GM takes uint16_t, int16_t, half, uint32_t, int32_t and float");
+    InitGlobalMemory(gmWorkspaceAddr, size, value, site);
+}
 
 }  // namespace AscendC

@@ -5,6 +5,7 @@
 #include "../core/vector.h"
 #include <utility>
 
+#include "std.h"
 #include "system.h"
 
 // ---- which core ----------------------------------------------------------------------------------------------------------
@@ -31,6 +32,19 @@ enum KernelMetaType {
 };
 #define KERNEL_TASK_TYPE_DEFAULT(value)
 #define KERNEL_TASK_TYPE(key, value)
+
+// A launch in a file of kernels, such as the wrapper k_do(){ k<<<...>>>(...); }: host code that a kernel's build does not run.
+#ifndef TOPROPE_LAUNCH
+namespace toprope {
+struct NoLaunch {
+    template <typename... A>
+    NoLaunch operator()(A&&...) const {
+        return {};
+    }
+};
+}  // namespace toprope
+#define TOPROPE_LAUNCH(...) toprope::NoLaunch()
+#endif
 
 // ---- tiling --------------------------------------------------------------------------------------------------------------
 
@@ -282,72 +296,5 @@ template <typename T, typename U>
 constexpr auto DivCeil(T a, U b) {
     return b == 0 ? a : (a + b - 1) / b;
 }
-
-// The parts of the C++ library that device code may use, under the vendor's name.
-namespace Std {
-using std::add_const;
-using std::add_cv;
-using std::add_lvalue_reference;
-using std::add_pointer;
-using std::add_rvalue_reference;
-using std::add_volatile;
-using std::bool_constant;
-using std::conditional;
-using std::conditional_t;
-using std::decay;
-using std::decay_t;
-using std::declval;
-using std::enable_if;
-using std::enable_if_t;
-using std::false_type;
-using std::forward;
-using std::index_sequence;
-using std::integer_sequence;
-using std::integral_constant;
-using std::is_arithmetic;
-using std::is_array;
-using std::is_base_of;
-using std::is_base_of_v;
-using std::is_class;
-using std::is_const;
-using std::is_constructible;
-using std::is_convertible;
-using std::is_convertible_v;
-using std::is_enum;
-using std::is_floating_point;
-using std::is_function;
-using std::is_integral;
-using std::is_integral_v;
-using std::is_lvalue_reference;
-using std::is_pointer;
-using std::is_reference;
-using std::is_same;
-using std::is_same_v;
-using std::is_signed;
-using std::is_unsigned;
-using std::is_void;
-using std::make_index_sequence;
-using std::make_integer_sequence;
-using std::move;
-using std::remove_const;
-using std::remove_cv;
-using std::remove_cv_t;
-using std::remove_pointer;
-using std::remove_reference;
-using std::remove_reference_t;
-using std::remove_volatile;
-using std::swap;
-using std::true_type;
-using std::underlying_type;
-using std::void_t;
-template <typename T, typename U>
-constexpr T min(const T a, const U b) {
-    return a < static_cast<T>(b) ? a : static_cast<T>(b);
-}
-template <typename T, typename U>
-constexpr T max(const T a, const U b) {
-    return a > static_cast<T>(b) ? a : static_cast<T>(b);
-}
-}  // namespace Std
 
 }  // namespace AscendC

@@ -102,6 +102,7 @@ inline constexpr int32_t g_coreType = AscendC::MIX;
 // Spellings without a namespace.
 using AscendC::GetBlockIdx;
 using AscendC::GetBlockNum;
+using AscendC::GetSysWorkSpacePtr;
 inline int64_t get_block_idx() { return toprope::self->block; }
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }

@@ -33,19 +33,20 @@ struct WholeTensor;  // an expression such as a + b, evaluated by assignment (ap
 
 namespace AscendC {
 
+inline constexpr int32_t K_MAX_DIM = 8;
 struct ShapeInfo {
     uint8_t shapeDim = 0, originalShapeDim = 0;
-    uint32_t shape[8] = {}, originalShape[8] = {};
+    uint32_t shape[K_MAX_DIM] = {}, originalShape[K_MAX_DIM] = {};
     DataFormat dataFormat = DataFormat::ND;
     ShapeInfo() = default;
     ShapeInfo(uint8_t dims, const uint32_t* sizes, DataFormat format = DataFormat::ND)
         : shapeDim(dims), originalShapeDim(dims), dataFormat(format) {
-        for (int i = 0; i < dims && i < 8; ++i) shape[i] = originalShape[i] = sizes[i];
+        for (int i = 0; i < dims && i < K_MAX_DIM; ++i) shape[i] = originalShape[i] = sizes[i];
     }
     ShapeInfo(uint8_t dims, const uint32_t* sizes, uint8_t original_dims, const uint32_t* original, DataFormat format)
         : shapeDim(dims), originalShapeDim(original_dims), dataFormat(format) {
-        for (int i = 0; i < dims && i < 8; ++i) shape[i] = sizes[i];
-        for (int i = 0; i < original_dims && i < 8; ++i) originalShape[i] = original[i];
+        for (int i = 0; i < dims && i < K_MAX_DIM; ++i) shape[i] = sizes[i];
+        for (int i = 0; i < original_dims && i < K_MAX_DIM; ++i) originalShape[i] = original[i];
     }
 };
 

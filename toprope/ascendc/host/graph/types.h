@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iostream>  // host sources use std::cout without an include of theirs, as the vendor's headers allow
 #include <string>
 
 #include "ascend_string.h"

@@ -10,3 +10,11 @@
 #include "topk_tiling.h"
 #include "transpose_tiling.h"
 #include "vector_sizes.h"
+
+namespace AscendC {
+
+// Pages: 高阶API/数据结构/TensorShape.md, TensorDataType.md.
+using TensorShape = ge::Shape;
+using TensorDataType = ge::DataType;
+
+}  // namespace AscendC

@@ -26,6 +26,12 @@ enum IterateMode : uint8_t {
 };
 enum class MatmulConfigMode { CONFIG_NORM = 0, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
 
+// The element type of the product of a left matrix of type T, as it lies in L0C.
+template <typename T>
+struct GetMmDstType {
+    using Type = std::conditional_t<std::is_same_v<T, int8_t> || std::is_same_v<T, int4b_t>, int32_t, float>;
+};
+
 //: MatmulType | position, format, element type and layout of one matrix of a Matmul object | any | A2 A3 310P | Matmul使用说明
 template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false, LayoutMode LAYOUT = LayoutMode::NONE,
           bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>

@@ -1,0 +1,3 @@
+// The vendor's header name.
+#pragma once
+#include "../../kernel_operator.h"
