@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -23,6 +24,19 @@ from toprope.cache import cache_dir, dependencies, full_or_unwritable, keep, kep
 from toprope.errors import BadInput, CompileFailed, NoCompiler
 
 INCLUDE = Path(__file__).parent / "ascendc"
+
+
+def _processor_flags() -> tuple[str, ...]:
+    """Which processor everything is compiled for: $TOPROPE_MARCH, or the one of this machine. The only place that decides it."""
+    named = os.environ.get("TOPROPE_MARCH")
+    if named:
+        return (f"-march={named}",)
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        return ("-march=native",)
+    return ("-mcpu=native",) if machine in ("aarch64", "arm64") else ()  # clang knows no -march=native for arm64
+
+
 # -ffp-contract=off: a fused multiply-add would round once where the NPU rounds twice.
 # -fno-gnu-unique: otherwise two loaded kernels would share their inline variables.
 FLAGS = (
@@ -30,7 +44,7 @@ FLAGS = (
     "-O2",
     "-fPIC",
     "-shared",
-    "-march=native",
+    *_processor_flags(),
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",

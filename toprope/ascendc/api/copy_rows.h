@@ -154,7 +154,7 @@ inline uint32_t copy_arg(Dtype dtype, const CopyEnd& a, const CopyEnd& b, uint32
 // Bytes from an on-chip row to its place; into GM they pass the atomic unit if it is on.
 inline void move_bytes(const CopyEnd& dst, uint64_t dst_offset, const uint8_t* from, uint64_t bytes) {
     if (dst.space == Space::gm && self->atomic != AtomicOp::none) return accumulate(dst.host + dst_offset, from, bytes);
-    std::memmove(dst.host + dst_offset, from, bytes);
+    copy_bytes(dst.host + dst_offset, from, bytes, dst.space == Space::gm);
 }
 
 inline void warn_atomic_type(const Op& op, Dtype dtype, Space to, Site site) {

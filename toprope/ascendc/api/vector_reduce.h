@@ -56,7 +56,9 @@ void round_lanes(float* v, uint32_t n) {
 // Eight floats at a time; compilers make one register of it.
 typedef float Floats8 __attribute__((vector_size(32), aligned(4)));
 inline Floats8 fold_eights(Floats8 a, Floats8 b) {
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+    // First within halves of a register, where shuffles are cheap.
+    const Floats8 sum = TOPROPE_SHUFFLE(Floats8, a, b, 0, 2, 8, 10, 4, 6, 12, 14) + TOPROPE_SHUFFLE(Floats8, a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    return TOPROPE_SHUFFLE(Floats8, sum, sum, 0, 1, 4, 5, 2, 3, 6, 7);
 }
 
 // `levels` rounds of v[i] = v[2i] op v[2i+1]; n lanes to begin with. The results are the first n >> levels lanes.
@@ -66,11 +68,8 @@ void fold_levels(float* v, uint32_t n, uint32_t levels) {
         n /= 2;
         if (fold == Fold::SUM && n >= 8)
             for (uint32_t i = 0; i < n; i += 8) {
-                Floats8 a, b;
-                std::memcpy(&a, v + 2 * i, sizeof a);
-                std::memcpy(&b, v + 2 * i + 8, sizeof b);
-                a = fold_eights(a, b);
-                std::memcpy(v + i, &a, sizeof a);
+                const Floats8 a = load_vector<Floats8>(v + 2 * i), b = load_vector<Floats8>(v + 2 * i + 8);
+                store_vector(v + i, fold_eights(a, b));
             }
         else
             for (uint32_t i = 0; i < n; ++i) v[i] = fold_two<fold>(v[2 * i], v[2 * i + 1]);
@@ -89,11 +88,11 @@ inline Floats8 extreme_eights(Floats8 a, Floats8 b) {
 template <Fold fold, uint32_t kLanes>
 float extreme_of(const float* v) {
     Floats8 x[kLanes / 8];
-    std::memcpy(x, v, sizeof x);
+    for (uint32_t i = 0; i < kLanes / 8; ++i) x[i] = load_vector<Floats8>(v + i * 8);
     for (uint32_t half = kLanes / 16; half > 0; half /= 2)
         for (uint32_t i = 0; i < half; ++i) x[i] = extreme_eights<fold>(x[i], x[i + half]);
-    x[0] = extreme_eights<fold>(x[0], __builtin_shufflevector(x[0], x[0], 4, 5, 6, 7, 0, 1, 2, 3));
-    x[0] = extreme_eights<fold>(x[0], __builtin_shufflevector(x[0], x[0], 2, 3, 0, 1, 6, 7, 4, 5));
+    x[0] = extreme_eights<fold>(x[0], TOPROPE_SHUFFLE(Floats8, x[0], x[0], 4, 5, 6, 7, 0, 1, 2, 3));
+    x[0] = extreme_eights<fold>(x[0], TOPROPE_SHUFFLE(Floats8, x[0], x[0], 2, 3, 0, 1, 6, 7, 4, 5));
     return fold_two<fold>(x[0][0], x[0][1]);
 }
 
@@ -126,8 +125,7 @@ typedef int32_t Ints8 __attribute__((vector_size(32), aligned(4)));
 inline uint32_t first_equal(const float* v, float value, uint32_t n) {
     Ints8 lane = {0, 1, 2, 3, 4, 5, 6, 7}, best = lane + 0x7fff;
     for (uint32_t i = 0; i < n; i += 8, lane += 8) {
-        Floats8 x;
-        std::memcpy(&x, v + i, sizeof x);
+        const Floats8 x = load_vector<Floats8>(v + i);
         best = ((x == value) & (lane < best)) ? lane : best;
     }
     int32_t first = best[0];

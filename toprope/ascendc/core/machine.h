@@ -134,6 +134,15 @@ inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 
 void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1, int64_t stride = 0,
            bool more = false, bool masked = false);
 
+// memmove; the runtime has its own loop for long copies (copy.cpp).
+void copy_long(uint8_t* to, const uint8_t* from, uint64_t bytes, bool to_gm);
+inline void copy_bytes(uint8_t* to, const uint8_t* from, uint64_t bytes, bool to_gm = false) {
+    if (bytes < 4096)
+        std::memmove(to, from, bytes);
+    else
+        copy_long(to, from, bytes, to_gm);
+}
+
 // Combines `bytes` with GM as the running core's atomic mode says (SetAtomicAdd, ...); the element type rounds.
 void accumulate(uint8_t* gm, const uint8_t* from, uint64_t bytes);
 

@@ -83,3 +83,28 @@
 #endif
 #define TOPROPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TOPROPE_COLD __attribute__((cold, noinline))
+#define TOPROPE_INLINE inline __attribute__((always_inline))
+// Elements of the vectors `a` and `b`, which have type V, numbered through both. GCC has the first form from version 12 on.
+#if defined(__clang__) || __GNUC__ >= 12
+#define TOPROPE_SHUFFLE(V, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TOPROPE_SHUFFLE(V, a, b, ...) __builtin_shuffle(a, b, (decltype(V{} == V{})){__VA_ARGS__})
+#endif
+
+namespace toprope {
+
+// A vector from and to memory of any alignment. Through memcpy, GCC moves one that is wider than 16 bytes in pieces over the stack.
+template <typename V>
+struct __attribute__((packed, may_alias)) Unaligned {
+    V value;
+};
+template <typename V>
+TOPROPE_INLINE V load_vector(const void* from) {
+    return static_cast<const Unaligned<V>*>(from)->value;
+}
+template <typename V>
+TOPROPE_INLINE void store_vector(void* to, V value) {
+    static_cast<Unaligned<V>*>(to)->value = value;
+}
+
+}  // namespace toprope

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cube.h"
+#include "processor.h"
 
 namespace toprope {
 
@@ -236,51 +237,24 @@ void wait_until(bool (*ready)(void*), void* argument, const char* what, Site sit
 
 // ---- bulk conversions ---------------------------------------------------------------------------------------------------
 
-#if defined(__F16C__) || (defined(__clang__) && defined(__FLT16_MANT_DIG__))
-typedef float V8f __attribute__((vector_size(32)));
-#if defined(__clang__)
-typedef _Float16 V8h __attribute__((vector_size(16)));
-static inline V8f wide(V8h h) { return __builtin_convertvector(h, V8f); }
-static inline V8h narrow(V8f f) { return __builtin_convertvector(f, V8h); }
-#else
-typedef short V8h __attribute__((vector_size(16)));
-static inline V8f wide(V8h h) { return __builtin_ia32_vcvtph2ps256(h); }
-static inline V8h narrow(V8f f) { return __builtin_ia32_vcvtps2ph256(f, 0); }
-#endif
-
 void half_to_float_n(float* out, const uint16_t* in, size_t n) {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        V8h h;
-        std::memcpy(&h, in + i, sizeof h);
-        const V8f f = wide(h);
-        std::memcpy(out + i, &f, sizeof f);
-    }
+    if (kConvertsHalf)
+        for (; i + 8 <= n; i += 8) widen_halves(out + i, in + i);
     for (; i < n; ++i) out[i] = half_to_float(in[i]);
 }
-
 void float_to_half_n(uint16_t* out, const float* in, size_t n) {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        V8f f;
-        std::memcpy(&f, in + i, sizeof f);
-        const V8h h = narrow(f);
-        std::memcpy(out + i, &h, sizeof h);
-    }
+    if (kConvertsHalf)
+        for (; i + 8 <= n; i += 8) narrow_halves(out + i, in + i);
     for (; i < n; ++i) out[i] = float_to_half(in[i]);
 }
-#else
-void half_to_float_n(float* out, const uint16_t* in, size_t n) {
-    for (size_t i = 0; i < n; ++i) out[i] = half_to_float(in[i]);
-}
-void float_to_half_n(uint16_t* out, const float* in, size_t n) {
-    for (size_t i = 0; i < n; ++i) out[i] = float_to_half(in[i]);
-}
-#endif
 
 #include "cube.cpp"
 
 #include "accumulate.cpp"
+
+#include "copy.cpp"
 
 }  // namespace toprope
 
