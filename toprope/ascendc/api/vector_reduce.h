@@ -57,7 +57,8 @@ void round_lanes(float* v, uint32_t n) {
 typedef float Floats8 __attribute__((vector_size(32), aligned(4)));
 inline Floats8 fold_eights(Floats8 a, Floats8 b) {
     // First within halves of a register, where shuffles are cheap.
-    const Floats8 sum = TOPROPE_SHUFFLE(Floats8, a, b, 0, 2, 8, 10, 4, 6, 12, 14) + TOPROPE_SHUFFLE(Floats8, a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    const Floats8 sum =
+        TOPROPE_SHUFFLE(Floats8, a, b, 0, 2, 8, 10, 4, 6, 12, 14) + TOPROPE_SHUFFLE(Floats8, a, b, 1, 3, 9, 11, 5, 7, 13, 15);
     return TOPROPE_SHUFFLE(Floats8, sum, sum, 0, 1, 4, 5, 2, 3, 6, 7);
 }
 

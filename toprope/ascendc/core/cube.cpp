@@ -70,8 +70,8 @@ void product(T* c, const T* a, const T* b, const CubeProduct& p) {
                 constexpr uint32_t parts = kParts == 4 && kRegisters == 32 ? 4 : 2, width = parts * kRegisterFloats;
                 for (uint32_t at = 0; at < 16; at += width) {
                     const auto tile = [&](auto rows, uint32_t r) {
-                        product_tile<Step, k0, decltype(rows)::value, parts, V>(to + r * 16 + at, kRegisterFloats, left + r * k0, right + at,
-                                                                               kRegisterFloats, p.k, p.accumulate);
+                        product_tile<Step, k0, decltype(rows)::value, parts, V>(to + r * 16 + at, kRegisterFloats, left + r * k0,
+                                                                                right + at, kRegisterFloats, p.k, p.accumulate);
                     };
                     tile(std::integral_constant<uint32_t, 6>{}, 0);
                     tile(std::integral_constant<uint32_t, 5>{}, 6);
