@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from toprope.build import INCLUDE, compiler
+from toprope.build import compiler
+from toprope.vendor_paths import INCLUDE
 
 ADD = Path(__file__).parent.parent / "examples" / "01_add" / "add_custom.cpp"
 PROGRAM = """

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from toprope.build import INCLUDE
 from toprope.errors import BadInput
 from toprope.source import strip_comments
+from toprope.vendor_paths import INCLUDE
 
 _ROW = re.compile(
     r"^TOPROPE_(?P<family>[A-Z0-9_]+)\(\s*(?P<name>\w+)\s*,\s*\"(?P<meaning>[^\"]*)\"(?P<rest>[^\n]*)", re.M

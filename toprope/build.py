@@ -22,8 +22,7 @@ from typing import Any
 
 from toprope.cache import cache_dir, dependencies, full_or_unwritable, keep, kept, scratch, search_of, state
 from toprope.errors import BadInput, CompileFailed, NoCompiler
-
-INCLUDE = Path(__file__).parent / "ascendc"
+from toprope.vendor_paths import INCLUDE, search_folder, vendor_folders
 
 
 def _processor_flags() -> tuple[str, ...]:
@@ -86,6 +85,21 @@ def compiler() -> Compiler:
     )
 
 
+def header_folders() -> tuple[Path, ...]:
+    """Where every compile looks for headers: the header library, and the vendor's paths to it."""
+    return INCLUDE, search_folder("any")
+
+
+def host_folders() -> tuple[Path, ...]:
+    """Where host code looks as well: the headers of the host API, and the vendor's paths to them."""
+    return INCLUDE / "host", search_folder("host")
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file that a compiler names belongs to the header library."""
+    return path.startswith((str(INCLUDE), str(vendor_folders())))
+
+
 def shared_library(
     source: str | Path,
     *,
@@ -105,13 +119,14 @@ def shared_library(
     arguments = [
         *FLAGS,
         *LINK_FLAGS,
-        f"-I{INCLUDE}",
-        *(f"-I{Path(p).absolute()}" for p in include),
+        *(f"-I{Path(p).absolute()}" for p in (*header_folders(), *include)),
         *(f"-D{d}" for d in defines),
         *extra,
     ]
     text = source if isinstance(source, str) else f"#include {quoted(source.resolve())}\n"
-    key_text = json.dumps([text, arguments, {"link": [str(p) for p in link]}, _compiler_stamp()])
+    # A new row in the table of vendor paths makes a new folder of them; what was compiled before stays as it was read.
+    keyed = [a for a in arguments if not a.startswith(f"-I{vendor_folders()}")]
+    key_text = json.dumps([text, keyed, {"link": [str(p) for p in link]}, _compiler_stamp()])
     key = hashlib.sha256(key_text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
     if (found := kept(key)) is not None:
         return found
@@ -292,12 +307,11 @@ _REQUIRED = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+requir
 
 def _readable(stderr: str, unit: str, limit: int = 8) -> str:
     """A compiler's complaint in terms of the user's own lines: errors inside the header library name the call that led there."""
-    ours = str(INCLUDE)
     out: list[str] = []
     call_site = ""
     lines = stderr.splitlines()
     for i, line in enumerate(lines):
-        if (required := _REQUIRED.match(line)) and not required["file"].startswith(ours):
+        if (required := _REQUIRED.match(line)) and not is_ours(required["file"]):
             call_site = f"{required['file']}:{required['line']}"
         found = re.match(r"^([^\s:][^:]*):(\d+):(?:\d+:)? (fatal error|error): (.*)$", line)
         if not found:
@@ -306,7 +320,7 @@ def _readable(stderr: str, unit: str, limit: int = 8) -> str:
             continue
         file, number, _, text = found.groups()
         text = text.replace("static assertion failed: ", "")
-        if file.startswith(ours) or file == unit:
+        if is_ours(file) or file == unit:
             out.append(f"{call_site or 'kernel'}: {text}")
         else:
             excerpt = [x for x in lines[i + 1 : i + 3] if re.match(r"^\s*\d*\s*\|", x)]

@@ -14,7 +14,7 @@ from toprope.errors import BadArgument
 class Dtype:
     """One element type.
 
-    `code` is its number in a trace (core/formats.h has the same order); `bits` its width; `numpy` None where NumPy has none.
+    `code` is its number in a trace (machine/formats.h has the same order); `bits` its width; `numpy` None where NumPy has none.
     """
 
     code: int

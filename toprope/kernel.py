@@ -127,12 +127,12 @@ class Kernel:
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
         function = f"{symbol_of(self.name)}<{self.template_arguments}>" if self.entry.template else ""
-        unit = f'{text_of(self.path, self.include)}#include "core/entry.h"\n'
+        unit = f'{text_of(self.path, self.include)}#include "machine/entry.h"\n'
         unit += "".join(f"TOPROPE_ENTRY({name}, {function or symbol_of(name)})\n" for name in names)
         generated = tiling.generated_header(self.path)
         overflow = CHECK_OVERFLOW in self.defines
         if overflow:
-            unit = '#include "core/overflow.h"\n' + unit
+            unit = '#include "machine/overflow.h"\n' + unit
         return shared_library(
             generated + unit,
             include=(self.path.parent, *self.include),

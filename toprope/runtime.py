@@ -1,4 +1,4 @@
-"""The bridge to the C++ runtime (ascendc/core/runtime.cpp): run a launch on the software machine, get a Trace back."""
+"""The bridge to the C++ runtime (ascendc/machine/runtime.cpp): run a launch on the software machine, get a Trace back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope.build import INCLUDE, shared_library
+from toprope.build import shared_library
 from toprope.soc import Soc
 from toprope.trace import (
     ACCESS,
@@ -30,6 +30,7 @@ from toprope.trace import (
     Trace,
     Values,
 )
+from toprope.vendor_paths import INCLUDE
 
 GM_BASE = 0x1000_0000  # first GM address in a trace; the same in every run
 GM_ALIGN = 512
@@ -195,7 +196,7 @@ _SPACES_OF = {
 
 def library_path() -> Path:
     """The compiled runtime, built on first use."""
-    return shared_library(INCLUDE / "core" / "runtime.cpp")
+    return shared_library(INCLUDE / "machine" / "runtime.cpp")
 
 
 @cache

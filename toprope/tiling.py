@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from toprope import brackets, dtypes
-from toprope.build import INCLUDE
 from toprope.errors import BadArgument
 from toprope.source import local_files, strip_comments
+from toprope.vendor_paths import INCLUDE
 
 _STRUCT = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\(\s*\d+\s*\)\s*)?(\w+)\s*(?:final\s*)?\{")
 _MEMBERS = re.compile(r"^\s*(?:const\s+)?([\w:]+)\s+(\w.*)$")
@@ -106,8 +106,7 @@ def _members(body: str) -> list[tuple[str, str, str]]:
 
 @cache
 def _vendor_texts() -> tuple[str, ...]:
-    headers = (INCLUDE / "lib" / "tiling_structs.h", INCLUDE / "kernel_tiling" / "kernel_tiling.h")
-    return tuple(strip_comments(header.read_text()) for header in headers if header.exists())
+    return (strip_comments((INCLUDE / "lib" / "tiling_structs.h").read_text()),)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Trace: what one run left behind, in columns. core/trace.h writes it; the meanings here and there are the same."""
+"""Trace: what one run left behind, in columns. machine/trace.h writes it; the meanings here and there are the same."""
 
 from __future__ import annotations
 

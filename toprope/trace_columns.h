@@ -1,4 +1,4 @@
-// The columns of a trace as they lie in memory; trace.py describes the same bytes to NumPy, ascendc/core/trace.h writes them.
+// The columns of a trace as they lie in memory; trace.py describes the same bytes to NumPy, ascendc/machine/trace.h writes them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""core/float_math.h: within 1 ulp over the whole range of float, special values included."""
+"""machine/float_math.h: within 1 ulp over the whole range of float, special values included."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def library() -> ctypes.CDLL:
     )
     half = 'extern "C" void lane_round(const float* x, float* y, int n) { for (int i = 0; i < n; i++) y[i] = toprope::lane_round<half>(x[i]); }'
     return ctypes.CDLL(
-        str(shared_library(f'#include "core/float_math.h"\n#include "core/vector.h"\n{loops}\n{half}\n'))
+        str(shared_library(f'#include "machine/float_math.h"\n#include "machine/vector.h"\n{loops}\n{half}\n'))
     )
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.ascendc.cube_tiling import FIELDS, cube_tiling
 from tests.ascendc.test_matmul_object import build, clean, close, operands
-from toprope.build import INCLUDE, shared_library
+from toprope.build import shared_library
+from toprope.vendor_paths import INCLUDE
 
 FLOAT, HALF, INT8, INT32, INT4 = 0, 1, 2, 3, 29
 BITS = {FLOAT: 32, HALF: 16, INT8: 8, INT4: 4}

@@ -362,12 +362,12 @@ def test_dequantise_to_8_bits(casts: KernelFile) -> None:
 
 
 def test_float_formats_on_all_inputs() -> None:
-    """core/formats.h against ml_dtypes and NumPy: every 16-bit pattern decoded, and its neighbourhood encoded."""
+    """machine/formats.h against ml_dtypes and NumPy: every 16-bit pattern decoded, and its neighbourhood encoded."""
     library = ctypes.CDLL(
         str(
             shared_library(
                 """
-#include "core/formats.h"
+#include "machine/formats.h"
 extern "C" void decode(const uint16_t* in, float* h, float* b, int n) { for (int i = 0; i < n; i++) { h[i] = toprope::half_to_float(in[i]); b[i] = toprope::bfloat16_to_float(in[i]); } }
 extern "C" void encode(const float* in, uint16_t* h, uint16_t* b, int n) { for (int i = 0; i < n; i++) { h[i] = toprope::float_to_half(in[i]); b[i] = toprope::float_to_bfloat16(in[i]); } }
 """

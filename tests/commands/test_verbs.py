@@ -159,7 +159,7 @@ def test_compile_errors_show_the_users_lines(tmp_path: Path) -> None:
     complains(done, "compile-failed")
     assert "k.cpp:6" in done.stderr and "Add: this chip has no Add" in done.stderr
     assert "k.cpp:7" in done.stderr and "undefined_name" in done.stderr
-    assert "core/" not in done.stderr and "api/vector_binary.h" not in done.stderr
+    assert "machine/" not in done.stderr and "api/vector_binary.h" not in done.stderr
 
 
 def test_a_crash_is_a_finding_with_its_place(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from toprope.build import INCLUDE
 from toprope.project.ge_types import GE_TYPES, format_name, format_number
+from toprope.vendor_paths import INCLUDE
 
 GRAPH = INCLUDE / "host" / "graph"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from toprope import soc
-from toprope.build import INCLUDE
 from toprope.commands.compare import difference
 from toprope.errors import BadChip
+from toprope.vendor_paths import INCLUDE
 
 CHIPS = soc.names()
 

@@ -1,4 +1,4 @@
-// What an Ascend C kernel includes. Each family of functions is one file in api/; core/ is the machine below them.
+// What an Ascend C kernel includes. Each family of functions is one file in api/; machine/ is the machine below them.
 #pragma once
 
 #include "api/atomic.h"

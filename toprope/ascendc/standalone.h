@@ -6,8 +6,8 @@
 // Build: g++ -std=c++17 -O2 -I "$(toprope include)" program.cpp. Prints what the run reports and returns how many mistakes it saw.
 #pragma once
 
-#include "core/entry.h"
-#include "core/runtime.cpp"
+#include "machine/entry.h"
+#include "machine/runtime.cpp"
 
 namespace toprope::standalone {
 

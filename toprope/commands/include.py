@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toprope.build import INCLUDE
+from toprope.vendor_paths import stand_alone
 
 
 def main(argv: list[str]) -> int:
     """Print the folder to give to a C++ compiler: g++ -std=c++17 -I "$(toprope include)"."""
-    print(INCLUDE)
+    print(stand_alone())
     return 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from toprope.build import FLAGS, INCLUDE, compiler
+from toprope.build import FLAGS, compiler, header_folders, host_folders, is_ours
 from toprope.cache import cache_dir
 from toprope.errors import BadKernel
 from toprope.project.checkout import Checkout
@@ -21,6 +21,7 @@ from toprope.project.template_keys import first_arguments
 from toprope.soc import Soc
 from toprope.source import TASK_TYPES, Entry, entries
 from toprope.unit import symbol_of, text_of
+from toprope.vendor_paths import INCLUDE
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.M)
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
@@ -72,7 +73,7 @@ def unit_of(
     checkout: Checkout, operator: Operator, kernel: Path, soc: Soc, combination: int = 0, more: tuple[Path, ...] = ()
 ) -> Unit:
     """The translation unit of a kernel; `more` are further include folders. Raises BadKernel when the source has no readable entry."""
-    include = (*checkout.include_folders(operator), INCLUDE / "host", *more)
+    include = (*checkout.include_folders(operator), *host_folders(), *more)
     definition = operator.definition(soc.name)
     header = checkout.tiling_header(operator, kernel, list(include))
     found = _entries(checkout, kernel, include)
@@ -104,7 +105,7 @@ def _outside_system(expanded: str) -> str:
     kept, foreign = [], False
     for line in expanded.splitlines():
         if found := _MARKER.match(line):
-            foreign = found.group(2).startswith(("/usr/", str(INCLUDE)))
+            foreign = found.group(2).startswith("/usr/") or is_ours(found.group(2))
         elif not foreign and not line.startswith("#"):
             kept.append(line)
     return "\n".join(kept)
@@ -175,10 +176,9 @@ def first_problem(stderr: str) -> Problem:
         return Problem("compiler failed", stderr.strip()[-300:], "")
     text = found["text"].replace("static assertion failed: ", "")
     place = found["file"]
-    ours = place.startswith(str(INCLUDE))
-    if ours or place.startswith("/usr"):
+    if is_ours(place) or place.startswith("/usr"):
         callers = re.findall(r"^(\S+?):(\d+):\d+:   required from", stderr[: found.start()], re.M)
-        outside = [f"{f}:{n}" for f, n in callers if not f.startswith((str(INCLUDE), "/usr"))]
+        outside = [f"{f}:{n}" for f, n in callers if not (is_ours(f) or f.startswith("/usr"))]
         place = outside[0] if outside else f"{place}:{found['line']}"
     else:
         place = f"{place}:{found['line']}"
@@ -216,7 +216,7 @@ def _flags(soc: Soc, core_type: str) -> list[str]:
         *plain,
         f"-D__NPU_ARCH__={soc.npu_arch}",
         f"-DTOPROPE_{core_type.upper()}=1",
-        f"-I{INCLUDE}",
+        *(f"-I{folder}" for folder in header_folders()),
         "-fmax-errors=4",
         "-fpermissive",
     ]

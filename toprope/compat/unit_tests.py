@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from toprope import runtime
-from toprope.build import FLAGS, INCLUDE, LINK_FLAGS, compiler
+from toprope.build import FLAGS, LINK_FLAGS, compiler, header_folders, host_folders
 from toprope.check import check
 from toprope.compat.compile import Problem, first_problem, precompiled, unit_of
 from toprope.kernel import SYSTEM_WORKSPACE_BYTES
@@ -35,6 +35,7 @@ from toprope.soc import Soc
 from toprope.testing.old_scripts import OLD_NUMPY, SCRIPT_MODULES
 from toprope.trace import CoreRow
 from toprope.unit import text_of
+from toprope.vendor_paths import INCLUDE
 
 OTHER_CHIP = re.compile(r"arch35|_apt|_950|_310p|_310b|regbase")
 _MODE = re.compile(r"KernelMode::(\w+)")
@@ -150,7 +151,7 @@ def _build(
     folder = Path(tempfile.mkdtemp(dir=scratch))
     for name, content in texts.items():
         (folder / name).write_text(content)
-    include = [INCLUDE / "host", source.parent, *unit.include]
+    include = [*host_folders(), source.parent, *unit.include]
     sources = _Sources(folder, tuple(texts), include, (*unit.defines, *_cmake_defines(source.parent)))
     built: dict[str, Path] = {}
     for core_type in (
@@ -165,7 +166,8 @@ def _build(
 
 def _compile(checkout: Checkout, operator: Operator, sources: _Sources, soc: Soc, core_type: str) -> Path | Problem:
     flags = [*(f for f in FLAGS if f not in ("-O2", "-shared")), "-O1", "-fpermissive", "-fno-gnu-unique"]
-    flags += [f"-D__NPU_ARCH__={soc.npu_arch}", f"-DTOPROPE_{core_type.upper()}=1", f"-I{INCLUDE}"]
+    flags += [f"-D__NPU_ARCH__={soc.npu_arch}", f"-DTOPROPE_{core_type.upper()}=1"]
+    flags += [f"-I{folder}" for folder in header_folders()]
     ahead = precompiled(soc.npu_arch, core_type, tuple(flags))
     out = sources.folder / f"tests_{core_type}.so"
     debug = ["-D__CCE_KT_TEST__=1", "-D__CCE_UT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-fmax-errors=3", "-shared"]

@@ -1,6 +1,6 @@
 """The cube's instructions in float64: which elements they read and write, in the order of matrices, and what they compute.
 
-The numbers that they are described by are those of keep_numbers in core/machine.h, api/load_data.h, api/mmad.h and api/fixpipe.h.
+The numbers that they are described by are those of keep_numbers in machine/machine.h, api/load_data.h, api/mmad.h and api/fixpipe.h.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def elements(trace: Trace) -> Array:
 def scalar_trips(trace: Trace) -> Array:
     """Which instructions are flags between the vector and the scalar unit: around a value that goes from one to the other."""
     vector, scalar = PIPES.index("V"), PIPES.index("S")
-    # An event's number: the pipe that sets it, the pipe that waits, an id (ascendc/core/flags.h).
+    # An event's number: the pipe that sets it, the pipe that waits, an id (ascendc/machine/flags.h).
     between = np.isin(trace.instrs["work"] >> 8, (vector << 8 | scalar, scalar << 8 | vector))
     return np.asarray(kinds(trace, "set_flag", "wait_flag") & between)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from toprope import runtime
-from toprope.build import INCLUDE, shared_library
+from toprope.build import host_folders, shared_library
 from toprope.cache import cache_dir
 from toprope.errors import BadInput, CompileFailed
 from toprope.finding import Finding, Place, codes
@@ -189,7 +189,7 @@ def _compiled(
     chip = _CHIP if any(_ASKS_FOR_CHIP.search(t) for t in (program.text, *program.headers)) else ""
     return shared_library(
         f'#include "acl/launch.h"\n{chip}{program.text}',
-        include=(*folders, INCLUDE / "host"),
+        include=(*folders, *host_folders()),
         defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", "TOPROPE_HOST_PROGRAM=1", *defines),
         extra=DEBUG_LINES,
         link=(runtime.library_path(),),

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from toprope.build import INCLUDE
 from toprope.cache import cache_dir
 from toprope.project.operators import Operator, find_operators
 from toprope.source import strip_comments
+from toprope.vendor_paths import INCLUDE
 
 _DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
 _FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
@@ -226,6 +226,5 @@ _vendor: set[str] = set()
 
 def _vendor_structs() -> set[str]:
     if not _vendor:
-        for header in (INCLUDE / "lib" / "tiling_structs.h", INCLUDE / "kernel_tiling" / "kernel_tiling.h"):
-            _vendor.update(re.findall(r"\bstruct\s+(\w+)", header.read_text()))
+        _vendor.update(re.findall(r"\bstruct\s+(\w+)", (INCLUDE / "lib" / "tiling_structs.h").read_text()))
     return _vendor

@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from toprope.build import FLAGS, GCC_FLAGS, INCLUDE, compiler, shared_library
+from toprope.build import FLAGS, GCC_FLAGS, compiler, header_folders, host_folders, shared_library
 from toprope.cache import cache_dir
 from toprope.errors import CompileFailed
 from toprope.project.checkout import Checkout
 from toprope.project.errors import MissingHeader, MissingHostSource
 from toprope.project.operators import Operator
+from toprope.vendor_paths import INCLUDE
 
 HOST = INCLUDE / "host"
 _OTHER_GENERATION = re.compile(r"arch(?!22\b|32\b)\d\d|_apt\b|regbase|_950\b")
@@ -68,7 +69,7 @@ def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]
     ahead = precompiled()
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(lambda s: compiled(checkout, operator, s, extra), todo))
-    objects.append(shared_library('#include "host/entry.h"\n', include=(HOST,), extra=("-c", *_FLAGS, *ahead)))
+    objects.append(shared_library('#include "host/entry.h"\n', include=host_folders(), extra=("-c", *_FLAGS, *ahead)))
     for _ in range(6):
         library = shared_library("// host code of an operator project\n", link=objects)
         missing = _undefined(library)
@@ -88,7 +89,8 @@ def host_library(checkout: Checkout, operator: Operator, sources: Iterable[Path]
 def compiled(checkout: Checkout, operator: Operator, source: Path, extra: tuple[str, ...] = ()) -> Path:
     """The object of one host source. Raises CompileFailed, MissingHeader."""
     # The project's own headers come first: a repository may bring what opbase otherwise provides.
-    include = [source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator), HOST]
+    include = [source.parent, operator.folder / "op_host", operator.folder, *checkout.include_folders(operator)]
+    include += host_folders()
     while True:
         try:
             return shared_library(source, include=include, extra=("-c", *_FLAGS, *precompiled(), *extra))
@@ -115,14 +117,15 @@ def precompiled() -> tuple[str, ...]:
     if not compiler().is_gcc:
         return ()
     digest = hashlib.sha256(repr((FLAGS, GCC_FLAGS, _FLAGS, compiler().version)).encode())
-    for file in sorted([*HOST.rglob("*.h"), *(INCLUDE / "kernel_tiling").rglob("*.h"), *(INCLUDE / "lib").glob("*.h")]):
+    for file in sorted([*HOST.rglob("*.h"), *(INCLUDE / "lib").glob("*.h")]):
         digest.update(file.read_bytes())
     header = cache_dir() / "precompiled" / digest.hexdigest()[:16] / "host_header.h"
     if not header.with_suffix(".h.gch").exists():
         header.parent.mkdir(parents=True, exist_ok=True)
         header.write_text("".join(f"#include <{name}>\n" for name in _HEADERS))
         partial = header.with_name(f"{os.getpid()}.gch")
-        command = [*compiler().command, *FLAGS, *_FLAGS, *GCC_FLAGS, f"-I{INCLUDE}", f"-I{HOST}", "-x", "c++-header"]
+        folders = [f"-I{p}" for p in (*header_folders(), *host_folders())]
+        command = [*compiler().command, *FLAGS, *_FLAGS, *GCC_FLAGS, *folders, "-x", "c++-header"]
         subprocess.run([*command, str(header), "-o", str(partial)], capture_output=True, check=False)
         if partial.exists():
             os.replace(partial, header.with_suffix(".h.gch"))

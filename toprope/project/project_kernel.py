@@ -34,7 +34,7 @@ class ProjectKernel(Kernel):
     call: str = ""  # empty: the entry is what is launched, and one build serves all entries of its file
 
     def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
-        unit = f'{self.header}{text_of(self.path, self.include)}#include "core/entry.h"\n'
+        unit = f'{self.header}{text_of(self.path, self.include)}#include "machine/entry.h"\n'
         if self.call:
             parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
             unit += f"static void toprope_project_entry({parameters}) {{ {self.call}; }}\n"

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from toprope import runtime
-from toprope.build import INCLUDE, shared_library
+from toprope.build import shared_library
+from toprope.vendor_paths import INCLUDE
 
 Array = np.ndarray[Any, Any]
 

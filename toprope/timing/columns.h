@@ -1,5 +1,5 @@
 // What crosses the border between Python and the scheduler: the raw trace columns and the tables of one chip.
-// toprope/timing/native.py mirrors the structures; trace field meanings are those of ascendc/core/trace.h.
+// toprope/timing/native.py mirrors the structures; trace field meanings are those of ascendc/machine/trace.h.
 #pragma once
 
 #include "../trace_columns.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/formats.h"
+#include "machine/formats.h"
 #include "state.h"
 
 typedef int aclError;

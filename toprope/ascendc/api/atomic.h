@@ -1,7 +1,7 @@
 // Atomic mode of copies into GM (UB, L1 and L0C to GM): add, max or min with what GM holds. Pages: 原子操作/*.md.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 

@@ -2,7 +2,7 @@
 // Pages: 缓存控制/*.md, 标量计算/ReadGmByPassDCache(ISASI).md, 标量计算/WriteGmByPassDCache(ISASI).md.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 

@@ -2,7 +2,7 @@
 // too wide for the hardware's field is reported with its number instead of being cut silently.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 

@@ -2,7 +2,7 @@
 // for and who has not done their part. Pages: 同步控制/核间同步/*.md.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 #include "registers.h"
 #include "sync.h"
 #include "system.h"

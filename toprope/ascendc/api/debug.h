@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 #include "system.h"
 
 namespace toprope {

@@ -1,7 +1,7 @@
 // The way out of L0C: layout change, quantisation, relu. Pages: Fixpipe, 随路量化, NZ2ND, NZ2NZ, F32-Channel-Split.
 #pragma once
 
-#include "../core/cube.h"
+#include "../machine/cube.h"
 
 enum QuantMode_t {
     NoQuant,

@@ -2,7 +2,7 @@
 // Pages: Kernel-Tiling/*.md, Utils-API/Tiling模板编程/*.md. DTYPE_* and ORIG_DTYPE_* come from the build (-D).
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 #include <utility>
 
 #include "std.h"

@@ -3,7 +3,7 @@
 // TensorDesc/*.md.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 inline constexpr Op kOpListTensor{"ListTensorDesc", Pipe::s, Kind::scalar, "scalar_load_gm"};

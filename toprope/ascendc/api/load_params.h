@@ -2,7 +2,7 @@
 // LoadDataWithTranspose, LoadData_3D, SetLoadDataRepeat, Fill.
 #pragma once
 
-#include "../core/cube.h"
+#include "../machine/cube.h"
 
 namespace AscendC {
 

@@ -1,7 +1,7 @@
 // Matrix multiply-add on the cube. Pages: Mmad, GEMV, UnitFlag, HF32, K-方向对齐约束.
 #pragma once
 
-#include "../core/cube.h"
+#include "../machine/cube.h"
 
 namespace AscendC {
 

@@ -1,7 +1,7 @@
-// Access to the special registers (core/machine.h lists them).
+// Access to the special registers (machine/machine.h lists them).
 #pragma once
 
-#include "../core/machine.h"
+#include "../machine/machine.h"
 
 namespace toprope {
 

@@ -2,8 +2,8 @@
 // Pages: 资源管理/LocalMemAllocator/*.md, PopStackBuffer.md, TSCM/*.md, 自定义TBufPool/*.md.
 #pragma once
 
-#include "../core/buffer_pool.h"
-#include "../core/vector.h"
+#include "../machine/buffer_pool.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 inline constexpr Op kOpAlloc{"LocalMemAllocator.Alloc", Pipe::s, Kind::mark, "init_buffer"};

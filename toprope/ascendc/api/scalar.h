@@ -3,7 +3,7 @@
 #pragma once
 
 #include "vector_mask.h"
-#include "../core/vector.h"
+#include "../machine/vector.h"
 #include "registers.h"
 
 namespace toprope {

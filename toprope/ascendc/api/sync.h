@@ -1,7 +1,7 @@
 // Synchronisation inside a core. Pages: 同步控制/核内同步/*.md, 任务间同步/*.md.
 #pragma once
 
-#include "../core/queue.h"
+#include "../machine/queue.h"
 
 namespace toprope {
 

@@ -1,7 +1,7 @@
 // Who and where this core is, how much memory it has, and the workspace. Pages: 工具接口/系统资源与变量/*.md, 资源管理/workspace/*.md.
 #pragma once
 
-#include "../core/queue.h"
+#include "../machine/queue.h"
 #include "registers.h"
 
 namespace toprope {

@@ -3,7 +3,7 @@
 // Undocumented and decided here: integers wrap on overflow; Max and Min give NaN when either operand is NaN; floats divide exactly rounded.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 

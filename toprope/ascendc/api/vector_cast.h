@@ -1,8 +1,8 @@
 // Conversions between element types, and the scale register that quantising conversions use.
-// Pages: Cast, CastDequant, SetDeqScale. Which pairs and rounding modes a chip has: core/cast.h.
+// Pages: Cast, CastDequant, SetDeqScale. Which pairs and rounding modes a chip has: machine/cast.h.
 #pragma once
 
-#include "../core/cast.h"
+#include "../machine/cast.h"
 
 namespace toprope {
 
@@ -115,7 +115,7 @@ inline uint64_t deq_word(float scale, int16_t offset, bool sign) {
 
 namespace AscendC {
 
-//: Cast | dst = src in dst's element type, rounded by roundMode; out-of-range integers saturate | the pairs of core/cast.h | A2 A3 310P 910 | Cast
+//: Cast | dst = src in dst's element type, rounded by roundMode; out-of-range integers saturate | the pairs of machine/cast.h | A2 A3 310P 910 | Cast
 template <typename T, typename U>
 void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint32_t count,
           toprope::Site site = toprope::Site::here()) {

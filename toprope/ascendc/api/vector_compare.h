@@ -2,7 +2,7 @@
 // The mask arguments of the tensor forms are reserved on these chips: every lane takes part. Comparing with NaN is false, except NE.
 #pragma once
 
-#include "../core/bit_masks.h"
+#include "../machine/bit_masks.h"
 
 namespace toprope {
 

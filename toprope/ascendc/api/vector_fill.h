@@ -2,7 +2,7 @@
 // Pages: Duplicate, CreateVecIndex, Brcb, Copy, VectorPadding(ISASI).
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace AscendC {
 

@@ -3,7 +3,7 @@
 // into float rounds once, at the end.
 #pragma once
 
-#include "../core/cast.h"
+#include "../machine/cast.h"
 #include "vector_binary.h"
 #include "vector_unary.h"
 

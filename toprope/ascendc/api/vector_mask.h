@@ -1,7 +1,7 @@
 // The mask registers of the vector unit and their two modes. Page: 掩码操作.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 inline constexpr Op kOpSetVectorMask{"SetVectorMask", Pipe::s, Kind::state, "set_mask"};

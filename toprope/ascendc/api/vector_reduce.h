@@ -5,7 +5,7 @@
 // silent: a lane that is switched off leaves its partner unchanged, and a NaN wins a maximum or minimum.
 #pragma once
 
-#include "../core/vector.h"
+#include "../machine/vector.h"
 
 namespace AscendC {
 enum class ReduceType : uint8_t { SUM = 0, MAX, MIN };

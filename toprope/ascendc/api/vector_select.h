@@ -3,7 +3,7 @@
 // The chip keeps 8 KB of UB for modes 1 and 2; this machine needs none, and TPipe does not set them aside.
 #pragma once
 
-#include "../core/bit_masks.h"
+#include "../machine/bit_masks.h"
 
 namespace toprope {
 

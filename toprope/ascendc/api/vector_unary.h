@@ -3,8 +3,8 @@
 // exact.
 #pragma once
 
-#include "../core/float_math.h"
-#include "../core/vector.h"
+#include "../machine/float_math.h"
+#include "../machine/vector.h"
 
 namespace toprope {
 

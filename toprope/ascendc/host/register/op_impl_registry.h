@@ -15,7 +15,6 @@
 #include "../exe_graph/runtime/infer_shape_context.h"
 #include "../exe_graph/runtime/tiling_context.h"
 #include "../exe_graph/runtime/tiling_parse_context.h"
-#include "op_impl_kernel_registry.h"
 
 namespace gert {
 

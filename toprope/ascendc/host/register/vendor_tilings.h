@@ -2,7 +2,7 @@
 // has the set_ and get_ functions that operators call; the others are filled by the library's tiling functions.
 #pragma once
 
-#include "../../kernel_tiling/kernel_tiling.h"
+#include "../../lib/tiling_structs.h"
 #include "tilingdata_base.h"
 
 namespace optiling {

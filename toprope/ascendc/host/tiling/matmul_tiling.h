@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../../kernel_tiling/kernel_tiling.h"
+#include "../../lib/tiling_structs.h"
 #include "cut_search.h"
 
 namespace matmul_tiling {

@@ -1,7 +1,7 @@
 // Everything that computes tilings of the library's own functions.
 #pragma once
 
-#include "../../core/block_sizes.h"
+#include "../../machine/block_sizes.h"
 #include "../graph/operator.h"
 #include "../register/vendor_tilings.h"
 #include "matmul_tiling.h"

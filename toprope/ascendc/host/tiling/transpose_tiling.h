@@ -2,7 +2,7 @@
 // GetTransDataMaxMinTmpSize. The fields of ConfusionTransposeTiling have no documented meaning; here they are what lib/transpose.h reads.
 #pragma once
 
-#include "../../core/data_format.h"
+#include "../../machine/data_format.h"
 #include "../../lib/row_split.h"
 #include "../../lib/transpose_space.h"
 

@@ -1,7 +1,7 @@
 // Ordering between pipes inside a Matmul object: numbered marks of one pipe's progress that another pipe can wait for.
 #pragma once
 
-#include "../../core/vector.h"
+#include "../../machine/vector.h"
 
 namespace toprope {
 

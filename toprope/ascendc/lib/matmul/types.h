@@ -2,8 +2,8 @@
 // Pages: Matmul使用说明, MatmulConfig, GetMMConfig, Matmul模板参数, MatmulCallBackFunc.
 #pragma once
 
-#include "../../core/cube.h"
-#include "../../kernel_tiling/kernel_tiling.h"
+#include "../../machine/cube.h"
+#include "../tiling_structs.h"
 
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR, ROW_MAJOR = ND, COLUMN_MAJOR = VECTOR + 1 };
 enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };

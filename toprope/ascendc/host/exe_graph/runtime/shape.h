@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <cstddef>
 #include <limits>
 
 namespace gert {

@@ -1,3 +1,0 @@
-// The vendor's header name.
-#pragma once
-#include "../../util/platform_util.h"

@@ -1,2 +1,0 @@
-// The vendor's header name.
-#pragma once

@@ -1,3 +1,0 @@
-// The vendor's header name.
-#pragma once
-#include "../exe_graph/runtime/kernel_context.h"

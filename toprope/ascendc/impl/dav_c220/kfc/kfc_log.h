@@ -1,2 +1,0 @@
-// Included by name in some unit tests; what it logs does not exist here.
-#pragma once

@@ -1,3 +1,0 @@
-// The vendor's header name.
-#pragma once
-#include "../matmul_intf.h"
