@@ -31,7 +31,8 @@ def {name}({inputs}):
     given = [np.ascontiguousarray(a, np.dtype(t)) for a, t in zip(({inputs},), {types}, strict=True)]
     sizes = {sizes}
     outputs = [np.zeros(shape, np.dtype(t)) for shape, t in {outputs}]
-    _module.{name}(*given, *outputs)
+    named = dict(zip({names}, [*given, *outputs], strict=True))
+    _module.{name}(*(named[n] for n in {order}))
     return outputs
 '''
 _README = """\
@@ -79,6 +80,8 @@ def tile_project_files(file: Path, kernel: TileKernel, units: tuple[str, ...]) -
         types=[p.dtype.name for p in inputs.values()],
         sizes="{" + ", ".join(f"{d!r}: {home}" for d, home in homes.items()) + "}",
         outputs="[" + ", ".join(shapes) + "]",
+        names=[*inputs, *outputs],
+        order=list(kernel.params),
     )
     return {
         **project_files(kernel),

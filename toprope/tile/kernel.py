@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from toprope.soc import load as load_soc
 from toprope.tile.eager import STEPS_AT_ONCE, GlobalArray
 from toprope.tile.language import Param, Pin, TileError, TileTooLarge, Tune, numpy_of
 from toprope.tile.lowering import Lowered, lower, reduced_axes
+from toprope.tile.names import Renamed, without_collisions
 from toprope.tile.program import ONE
 from toprope.tile.reader import Source, dims_of
 
@@ -65,7 +66,12 @@ class TileKernel:
         self._tree = Source.of(function)
         self.open_sizes = frozenset(self.tunes) - _needed_as_given(self._tree)
         self._lowered: dict[tuple[Any, ...], Lowered] = {}
+        self.renamed = Renamed(self._tree, self.params, {})
         self._emitted: dict[tuple[Any, ...], Emitted] = {}
+        self.lowered()
+        self.renamed = without_collisions(self._tree, self.params, self._text_under)
+        if self.renamed.names:
+            self._lowered.clear()
         self.steps_at_once = _steps_at_once(self.lowered())  # reading also shows mistakes at the definition
 
     def pin(self, name: str, memory: str = "", *, depth: int = 0) -> TileKernel:
@@ -82,7 +88,7 @@ class TileKernel:
         data = [as_array(a) for a in arrays]
         dims = self.shape_of(data)
         named = dict(zip(self.params, map(GlobalArray, data), strict=True))
-        settings = {**self._settings(options), **self.lowered(**options).open_sizes(dims)}
+        settings = {**self._settings(options), **self.lowered(**options).open_sizes(self.in_text(dims))}
         STEPS_AT_ONCE.set(self.steps_at_once)
         with np.errstate(all="ignore"):
             self.function(**named, **settings)
@@ -128,14 +134,23 @@ class TileKernel:
         key = tuple(sorted(options.items()))
         if key not in self._lowered:
             self._lowered[key] = lower(
-                self._tree,
-                self.params,
+                self.renamed.source,
+                self.renamed.params,
                 self._settings(options),
-                self.pins,
+                [replace(p, name=self.renamed.here(p.name)) for p in self.pins],
                 self.open_sizes - set(options),
                 frozenset(self.tunes) - set(options),
             )
         return self._lowered[key]
+
+    def _text_under(self, renamed: Renamed) -> str:
+        """The text under other names, for a look at the names that it uses itself."""
+        found = lower(renamed.source, renamed.params, self._settings({}), (), self.open_sizes, frozenset(self.tunes))
+        return found.text(line_directives=False)
+
+    def in_text(self, dims: Mapping[str, int]) -> dict[str, int]:
+        """Dimensions under their names in the text."""
+        return {self.renamed.here(k): v for k, v in dims.items()}
 
     def emit(self, soc: str = DEFAULT_SOC, **options: Any) -> Emitted:
         """Lower for a chip and tile sizes; kept. Raises TileTooLarge with the ledger when the general form does not fit."""
@@ -180,11 +195,12 @@ class TileKernel:
         dims = self.shape_of(data)
         emitted = self.emit(soc, **options)
         lowered = emitted.lowered
+        dims = self.in_text(dims)
         data += [
             np.zeros([dims[d.name] for d in p.dims], numpy_of(p.dtype)) for p in (lowered.workspace or {}).values()
         ]
         blocks = blocks or lowered.blocks(dims, load_soc(soc))
-        kernel = loaded(emitted.path)[self.name]
+        kernel = loaded(emitted.path)[lowered.name]
         told = lowered.told(dims, blocks)
         return kernel(*data, *told.values(), blocks=blocks, soc=soc, time_only=time_only)
 
@@ -192,7 +208,7 @@ class TileKernel:
         self, dims: Mapping[str, int], *, soc: str = DEFAULT_SOC, blocks: int | None = None, **options: Any
     ) -> dict[str, Any]:
         """What the host tells the emitted kernel for one shape: dimensions, numbers that hang on them, and the sizes that it chooses."""
-        lowered = self.emit(soc, **options).lowered
+        lowered, dims = self.emit(soc, **options).lowered, self.in_text(dims)
         return lowered.told(dims, blocks or lowered.blocks(dims, load_soc(soc)))
 
 

@@ -147,8 +147,14 @@ class Lowered:
         else:
             text, body = variants(list(self.plans), told=told, line_directives=line_directives)
             texts = [text]
-        entry = entry_text(self.name, list(self.params), self.offsets(), self.fields, body, cores, tiling_struct)
+        entry = entry_text(
+            self.name, self._entry_arrays(tiling_struct), self.offsets(), self.fields, body, cores, tiling_struct
+        )
         return head_text(self.name, self.file, self.sizes, tiling_struct) + "\n".join(texts) + "\n" + entry
+
+    def _entry_arrays(self, tiling_struct: str) -> list[str]:
+        """Arrays as the entry takes them: as written, or (in a project) inputs before outputs, which is how the engine passes them."""
+        return sorted(self.params, key=lambda n: self.params[n].written) if tiling_struct else list(self.params)
 
     def offsets(self) -> dict[str, str]:
         """Arrays between the parts with their places in workspace."""

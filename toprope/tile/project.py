@@ -37,13 +37,16 @@ def project_files(kernel: TileKernel, soc: str = DEFAULT_SOC, **options: Any) ->
 def index_bounds(kernel: TileKernel) -> dict[str, str]:
     """Arrays whose entries are indices -> the dimension that they index."""
     found: dict[str, str] = {}
+    own = {text: name for name, text in kernel.renamed.names.items()}
     for plan in kernel.lowered().plans:
         for region in plan.program.regions():
             for array, where in [(v.array, v.where) for v in region.loads] + [
                 (s.array, s.where) for s in region.stores
             ]:
                 dims = plan.program.params[array].dims
-                found |= {i.array: d.name for i, d in zip(where, dims, strict=True) if isinstance(i, ByIndex)}
+                found |= {
+                    own.get(i.array, i.array): own.get(d.name, d.name) for i, d in zip(where, dims, strict=True) if isinstance(i, ByIndex)
+                }  # fmt: skip
     return found
 
 
@@ -56,14 +59,15 @@ class _Host:
     """The host file of one kernel."""
 
     def __init__(self, kernel: TileKernel, lowered: Lowered) -> None:
+        self.dims = [kernel.renamed.here(d) for d in kernel.dims]
         self.kernel, self.indices, self.cube = kernel, lowered.task_indices, lowered.product is not None
         self.choice = lowered.choice
         self.numbers, self.between = [n.text for n, _ in lowered.numbers], list((lowered.workspace or {}).values())
         stores = [s for plan in lowered.plans for r in plan.program.regions() for s in r.stores]
         self.added = {s.array for s in stores if s.atomic}
         self.type = "".join(part.capitalize() for part in kernel.name.split("_"))
-        self.inputs = {n: p for n, p in kernel.params.items() if not p.written}
-        self.outputs = {n: p for n, p in kernel.params.items() if p.written}
+        self.inputs = {n: p for n, p in kernel.renamed.params.items() if not p.written}
+        self.outputs = {n: p for n, p in kernel.renamed.params.items() if p.written}
 
     def home_of(self, dim: str) -> tuple[int, int]:
         """The input and axis that a dimension is read from."""
@@ -78,15 +82,13 @@ class _Host:
 
     def extent(self, expression: str) -> str:
         """A dimension expression over the tiling struct."""
-        return re.sub(
-            r"\b[A-Za-z_]\w*\b", lambda m: f"tiling->{m[0]}" if m[0] in self.kernel.dims else m[0], expression
-        )
+        return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: f"tiling->{m[0]}" if m[0] in self.dims else m[0], expression)
 
     def number(self, expression: str) -> str:
         """A number over dimensions, in double as Python computes it."""
         text = re.sub(
             r"\b\w+\b",
-            lambda m: f"static_cast<double>(tiling->{m[0]})" if m[0] in self.kernel.dims else m[0],
+            lambda m: f"static_cast<double>(tiling->{m[0]})" if m[0] in self.dims else m[0],
             expression,
         )
         return text.replace("reciprocal(", "1.0f / static_cast<float>(")
@@ -95,7 +97,7 @@ class _Host:
         """The file."""
         dims = "".join(
             f"    tiling->{d} = static_cast<uint32_t>(context->GetInputShape({self.home_of(d)[0]})->GetStorageShape().GetDim({self.home_of(d)[1]}));\n"
-            for d in self.kernel.dims
+            for d in self.dims
         )
         numbers = "".join(f"    tiling->number{k} = {self.number(n)};\n" for k, n in enumerate(self.numbers))
         told = self.choice.fields if self.choice else ()
@@ -134,7 +136,7 @@ class _Host:
             lines.append("    const int64_t cores = platform.GetCoreNumAiv();")
         if self.mentions("cubes"):
             lines.append("    const int64_t cubes = platform.GetCoreNumAic();")
-        lines += [f"    const int64_t {d} = tiling->{d};" for d in self.kernel.dims if self.mentions(d)]
+        lines += [f"    const int64_t {d} = tiling->{d};" for d in self.dims if self.mentions(d)]
         lines += [f"    const int64_t {name} = {text};" for name, text in self.choice.statements]
         lines += [f"    tiling->{f} = static_cast<uint32_t>({f});" for f in self.choice.fields]
         return "\n".join(lines) + "\n"

@@ -44,7 +44,8 @@ class Places(Reader):
                     ),
                     ("", ()),
                 )
-                terms.pop(begin, None)
+                if begin[0]:  # ("", ()) is the constant of the offset, which stays
+                    del terms[begin]
                 axes.append((int(atom[-1]) if "@" in atom else 1, self.axis(begin[0], size), _stride(c, names)))
         lanes_left = bool(axes)
         for (atom, names), c in list(terms.items()):
