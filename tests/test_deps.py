@@ -42,6 +42,38 @@ template <bool flagged, bool twice> __aicore__ inline void double_it(GM_ADDR x, 
 extern "C" __global__ __aicore__ void clean(GM_ADDR x, GM_ADDR y) { double_it<true, false>(x, y); }
 extern "C" __global__ __aicore__ void racy(GM_ADDR x, GM_ADDR y) { double_it<false, false>(x, y); }
 extern "C" __global__ __aicore__ void twice(GM_ADDR x, GM_ADDR y) { double_it<true, true>(x, y); }
+extern "C" __global__ __aicore__ void through_scalar(GM_ADDR x, GM_ADDR y) {
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> one, two;
+    pipe.InitBuffer(one, 1024);
+    pipe.InitBuffer(two, 1024);
+    LocalTensor<float> a = one.Get<float>(), c = two.Get<float>();
+    GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float*)x, 256);
+    out.SetGlobalBuffer((__gm__ float*)y, 256);
+    DataCopy(a, in, 256);
+    SetFlag<HardEvent::MTE2_V>(0);
+    WaitFlag<HardEvent::MTE2_V>(0);
+    Adds(c, a, 1.0f, 256);
+    if (c.GetValue(0) < 1e30f) DataCopy(out, c, 256);
+}
+extern "C" __global__ __aicore__ void columns(GM_ADDR x, GM_ADDR y) {
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, 1024);
+    LocalTensor<float> t = buffer.Get<float>();
+    GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float*)x, 256);
+    out.SetGlobalBuffer((__gm__ float*)y, 256);
+    DataCopy(t, in, 256);
+    SetFlag<HardEvent::MTE2_V>(0);
+    WaitFlag<HardEvent::MTE2_V>(0);
+    Adds(t, t, 1.0f, 64, 2, {2, 2, 16, 16});
+    Muls(t[8], t[8], 2.0f, 64, 2, {2, 2, 16, 16});
+    SetFlag<HardEvent::V_MTE3>(0);
+    WaitFlag<HardEvent::V_MTE3>(0);
+    DataCopy(out, t, 256);
+}
 """
 
 
@@ -127,3 +159,27 @@ def test_forms(source: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) 
         "idle_syncs",
         "critical_path",
     }
+
+
+def test_what_waits_behind_the_scalar_unit_is_ordered_by_the_compiler(source: Path) -> None:
+    graph = graph_of(source, "through_scalar")
+    by = {(graph.line(d.earlier).split()[1], graph.line(d.later).split()[1]): d.by for d in graph.dependences}
+    assert by["V", "S"] == "compiler"
+    assert by["V", "MTE3"] == "compiler"  # MTE3 is issued by the scalar unit, after what that has waited for
+    assert not graph.run.findings
+
+
+def test_check_and_deps_agree_without_the_compiler(source: Path) -> None:
+    x, y = np.ones(256, np.float32), np.zeros(256, np.float32)
+    run = toprope.load(source).through_scalar[1](x, y, sync="manual")
+    graph = dependences(run)
+    assert {d.by for d in graph.dependences if graph.line(d.later).startswith("LocalTensor")} == {""}
+    assert any(f.code == "race-unordered-pipes" for f in run.findings)
+
+
+def test_interleaved_columns_do_not_meet(source: Path) -> None:
+    """Two instructions that take turns in every second block are independent, however their hulls overlap."""
+    graph = graph_of(source, "columns")
+    pairs = {(graph.line(d.earlier).split()[0], graph.line(d.later).split()[0]) for d in graph.dependences}
+    assert ("Adds", "Muls") not in pairs
+    assert ("DataCopy", "Muls") in pairs

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "toprope"
 # A module imports only from names that come earlier in this list (its own package counts as one name).
 ORDER = [
     "errors", "dtypes", "finding", "soc", "cache", "vendor_paths", "build", "brackets", "source", "unit", "tiling", "trace", "runtime", "api",
-    "timing", "check", "kernel", "launch", "profile", "deps", "tile", "project", "new", "testing", "compat", "report", "explore", "precision", "program", "tune", "validation",
+    "order", "timing", "check", "kernel", "launch", "profile", "deps", "tile", "project", "new", "testing", "compat", "report", "explore", "precision", "program", "tune", "validation",
     "ops", "device", "array", "torch", "serve", "plan", "deploy", "commands", "cli",
 ]  # fmt: skip
 

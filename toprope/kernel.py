@@ -72,7 +72,7 @@ class Run:
     @cached_property
     def timeline(self) -> Timeline:
         """When each instruction would run on the chip."""
-        return predict(self.trace, self.soc)
+        return predict(self.trace, self.soc, sync=self.sync)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ KINDS = (
 )  # fmt: skip
 CORE_TYPES = ("aiv", "aic", "coupled")
 READ, WRITE = 1, 2
+FLAG_FROM_SHIFT, FLAG_TO_SHIFT = 16, 8  # of `work` of SetFlag and WaitFlag; below them the event's number
 
 INSTR = np.dtype([("op", "<u2"), ("pipe", "u1"), ("accesses", "u1"), ("site", "<u4"), ("work", "<u4"), ("arg", "<u4")])
 CAPTURED = np.dtype([

@@ -7,7 +7,7 @@ namespace toprope_trace {
 
 enum Space : uint32_t { kGm, kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixbuf };
 enum Pipe : uint32_t { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kAll };
-inline constexpr uint32_t kSpaces = 8, kPipes = 8, kRead = 1, kWrite = 2;  // kRead, kWrite: bits of an access's mode
+inline constexpr uint32_t kSpaces = 8, kPipes = 8, kRead = 1, kWrite = 2, kUpdate = 3;  // bits of an access's mode
 enum Kind : uint8_t {
     kCompute,
     kCopy,
@@ -32,6 +32,15 @@ struct Instr {
     uint16_t op;
     uint8_t pipe, accesses;
     uint32_t site, work, arg;
+    // Of SetFlag and WaitFlag.
+    uint32_t flag_from() const { return work >> 16 & 0xff; }
+    uint32_t flag_to() const { return work >> 8 & 0xff; }
+    uint32_t flag_id() const { return work & 0xff; }
+    // Of flags between cores.
+    uint32_t cross_mode() const { return work >> 8 & 0xff; }
+    uint32_t cross_id() const { return work & 0xff; }
+    // Of the cube and of copies out of L0C.
+    bool has_unit_flag() const { return (pipe == kM && (arg >> 10 & 1)) || (pipe == kFix && (arg >> 9 & 1)); }
 };
 
 struct Access {

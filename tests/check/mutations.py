@@ -130,7 +130,7 @@ def _verdicts(subject: Subject, changed: Sequence[Mutant], compiled: KernelFile)
 def _lines_with_spare_blocks(trace: Trace) -> set[str]:
     """InitBuffer calls whose last block of 32 bytes no instruction of any core touches: without it nothing changes."""
     tails = tuple(replace(b, address=b.address + b.bytes - 32, bytes=32) for b in trace.buffers)
-    used = replay(replace(trace, buffers=tails), sync_auto=True).buffer_used
+    used = replay(replace(trace, buffers=tails), sync="auto").buffer_used
     touched = {b.site for b, u in zip(tails, used, strict=True) if u}
     sites = [trace.sites[site] for site in {b.site for b in tails} - touched]
     return {m[0] for site in sites for m in _BUFFER.finditer(Place(site.file, site.line).text())}

@@ -58,7 +58,7 @@ def check(
                 ),
             )
         )
-    replayed = replay(trace, sync_auto=sync == "auto", poisoned=poisoned)
+    replayed = replay(trace, sync=sync, poisoned=poisoned)
     seen += [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
     left = [*registers_left(trace), *reserved_flags(trace)]
     if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its memory untouched

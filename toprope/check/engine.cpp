@@ -75,7 +75,7 @@ private:
             const Instr& instr = in_.instrs[i];
             const uint8_t kind = kind_of(instr);
             cleans_ |= kind == kCache || kind == kUncached;
-            if (kind == kCrossSet && (instr.work & 0xff) == kSoftAll) ++cores_[order_.core_of(i)].soft_all_total;
+            if (kind == kCrossSet && instr.cross_id() == kSoftAll) ++cores_[order_.core_of(i)].soft_all_total;
             for (uint64_t end = a + instr.accesses; a < end;) {
                 const uint64_t head = a;
                 while (in_.accesses[a].more() && a + 1 < end) ++a;
@@ -228,7 +228,8 @@ private:
 
     void perform(Core& core, const Instr& instr, uint8_t kind) {
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
-        order_.issue(core, pipe);
+        core.issue(pipe);
+        order_.compiler_inserts(core);
         ++core.count[pipe];
         suspects_.clear();
         cached_ = pipe == kS && kind != kUncached;
@@ -291,18 +292,14 @@ private:
                     causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint,
                                 cells[i]);
                     r.mode |= kClean;
-                    if (order_.compiler_orders(r, core, pipe)) order_.order_now(core, r.pipe, pipe);
                     continue;
                 }
                 if (order_.ordered(r, core, pipe)) {
                     order_.note_barrier_use(core, pipe, r);
                     continue;
                 }
-                if (space == kL0c && order_.unit_flag_orders(r, core, pipe)) continue;
-                if (order_.compiler_orders(r, core, pipe))
-                    order_.order_now(core, r.pipe, pipe);
-                else
-                    suspects_.push_back({r, footprint, cells[i], wrote ? ((mode & kRead) ? 0u : 2u) : 1u});
+                if (space == kL0c && order_.unit_flag_orders(r, core)) continue;
+                suspects_.push_back({r, footprint, cells[i], wrote ? ((mode & kRead) ? 0u : 2u) : 1u});
             }
         }
         if (scalar_gm && (mode & kWrite)) look_at_line(core, footprint);
@@ -324,7 +321,7 @@ private:
 
     void judge(Core& core, uint32_t pipe, const Suspect& s) {
         const Record& r = s.earlier;
-        if (order_.ordered(r, core, pipe)) return;  // something the compiler inserts for another operand orders this one too
+        if (order_.ordered(r, core, pipe)) return;  // repairing another operand's race orders this one too
         causes_.add({kRace, s.hazard, r.core, core.index, r.instr, core.next}, footprints_, s.footprint, s.cell);
         if (r.core == core.index) order_.order_now(core, r.pipe, pipe);  // go on as if it were repaired: each cause is told once
     }

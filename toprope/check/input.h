@@ -1,13 +1,11 @@
 // What check/engine.py hands over (a Trace's own columns, in place) and gets back. The structures are mirrored there.
 #pragma once
 
-#include "../trace_columns.h"
+#include "../order/compiler.h"
 
 namespace toprope_check {
 
-using namespace toprope_trace;
-
-inline constexpr uint32_t kEventIds = 8;
+using namespace toprope_order;
 
 struct CoreSpec {
     uint16_t block;
@@ -32,8 +30,10 @@ struct Input {
     const uint8_t* op_kinds;
     GmRow* gm;  // sorted by address
     Buffer* buffers;
+    const Inserted* inserted;  // what the vendor's compiler inserts, in order of the instructions
+    uint64_t inserted_count;
     uint32_t core_count, op_count, gm_count, buffer_count;
-    uint32_t sync_auto;  // the compiler inserts the barriers it promises to insert
+    uint32_t sync_auto;  // the compiler inserts where it promises to
 };
 
 enum Code : uint32_t {

@@ -1,13 +1,10 @@
 // Who waits for whom: the clocks of all cores, moved on by flags, barriers and syncs between cores, and the question they answer.
 #pragma once
 
-#include "clocks.h"
+#include "cores.h"
 #include "shadow.h"
 
 namespace toprope_check {
-
-// Pipes whose instructions also complete in order: what follows on the same pipe sees their results without a barrier.
-constexpr bool completes_in_order(uint32_t pipe) { return pipe == kS || pipe == kM || pipe == kMte1 || pipe == kFix; }
 
 class Order {
 public:
@@ -26,51 +23,37 @@ public:
     std::vector<Core> cores;
 
     bool ordered(const Record& r, const Core& core, uint32_t pipe) const {
-        const Knowledge& k = core.pipe[pipe];
-        if (r.core == core.index) return (r.pipe == pipe && completes_in_order(pipe)) || r.epoch <= k.full.complete[r.pipe];
-        const auto& remote = core.remote[k.level];
+        if (r.core == core.index) return core.knows(r.epoch, r.pipe, pipe);
+        const auto& remote = core.remote[core.pipe[pipe].level];
         return remote != nullptr && r.epoch <= (*remote)[r.core * kPipes + r.pipe];
     }
 
-    // What the vendor's compiler orders by itself on a vector core: V after V, and the scalar pipe against V, MTE2 and MTE3.
-    bool compiler_orders(const Record& r, const Core& core, uint32_t pipe) const {
-        if (!in_.sync_auto || core.type == kAic || r.core != core.index) return false;
-        const auto with_scalar = [](uint32_t p) { return p == kV || p == kMte2 || p == kMte3; };
-        return (r.pipe == kV && pipe == kV) || (r.pipe == kS && with_scalar(pipe)) || (pipe == kS && with_scalar(r.pipe));
+    bool unit_flag_orders(const Record& r, const Core& core) const {
+        return r.core == core.index && unit_flags(in_.instrs[r.instr], in_.instrs[core.next]);
     }
 
-    // With the unit flag on both sides the cube and the fixpipe hand L0C over to each other piece by piece, without an event.
-    bool unit_flag_orders(const Record& r, const Core& core, uint32_t pipe) const {
-        const auto on = [&](uint64_t instr, uint32_t p) {
-            return (p == kM && (in_.instrs[instr].arg >> 10 & 1)) || (p == kFix && (in_.instrs[instr].arg >> 9 & 1));
-        };
-        return r.core == core.index && r.pipe != pipe && on(r.instr, r.pipe) && on(core.next, pipe);
+    // As if a flag pair (or, on one pipe, a barrier) stood right before the instruction at work, which counts already.
+    static void order_now(Core& core, uint32_t from, uint32_t to) {
+        core.order(from, to, from == to ? core.count[from] - 1 : core.count[from], kNoRow);
     }
 
-    // As if a flag pair (or, on one pipe, a barrier) stood right before this instruction.
-    void order_now(Core& core, uint32_t from, uint32_t to) {
-        Knowledge& target = core.pipe[to];
-        if (from != to) target.join(core.pipe[from]);
-        target.learn(from, from == to ? core.count[from] - 1 : core.count[from]);
-        if (to == kS) ++core.issued;
-    }
-
-    // Instructions reach a pipe in the order in which the scalar pipe issues them, after whatever it has waited for.
-    void issue(Core& core, uint32_t pipe) {
-        if (pipe == kS || core.issue_seen[pipe] == core.issued) return;
-        core.issue_seen[pipe] = core.issued;
-        Knowledge& k = core.pipe[pipe];
-        const Knowledge& s = core.pipe[kS];
-        k.full.join_except(s.full, kS);
-        k.strict.join_except(s.strict, kS);
-        k.level = std::max(k.level, s.level);
+    // The syncs that the vendor's compiler puts before this instruction.
+    void compiler_inserts(Core& core) {
+        const Inserted* end = in_.inserted + in_.inserted_count;
+        if (core.next_inserted == nullptr)
+            core.next_inserted =
+                std::lower_bound(in_.inserted, end, core.next, [](const Inserted& s, uint64_t at) { return s.before < at; });
+        for (; core.next_inserted != end && core.next_inserted->before <= core.next; ++core.next_inserted) {
+            const Inserted& s = *core.next_inserted;
+            core.order(s.from, s.to, core.count[s.from], s.before | kByCompiler);
+        }
     }
 
     void note_barrier_use(Core& core, uint32_t pipe, const Record& r) {
         if (r.core != core.index || (r.pipe == pipe && completes_in_order(pipe))) return;
         Knowledge& k = core.pipe[pipe];
         if (r.epoch <= k.strict.complete[r.pipe]) return;
-        if (compiler_orders(r, core, pipe)) {
+        if (in_.sync_auto && core.type != kAic && compiler_covers(r.pipe, pipe)) {
             k.strict.complete[r.pipe] = r.epoch;
             return;
         }
@@ -88,62 +71,31 @@ public:
         return near.site == in_.instrs[core.next].site && (kind == one || kind == two);
     }
 
-    static bool flag_parts(const Instr& instr, uint32_t& from, uint32_t& to, uint32_t& id) {
-        from = instr.work >> 16 & 0xff;
-        to = instr.work >> 8 & 0xff;
-        id = instr.work & 0xff;
-        return from < kPipes && to < kPipes && id < kEventIds;
-    }
-
     void set_flag(Core& core, const Instr& instr) {
-        uint32_t from, to, id;
-        if (!flag_parts(instr, from, to, id)) return;
-        if (from == to) causes_.add({kFlagOnePipe, 0, core.index, core.index, core.next, core.next});
-        issue(core, from);
-        Flag& flag = core.flag[from][to][id];
+        const FlagWork work(instr);
+        if (!work.valid()) return;
+        if (work.from == work.to) causes_.add({kFlagOnePipe, 0, core.index, core.index, core.next, core.next});
+        Flag& flag = core.flag[work.from][work.to][work.id];
         const bool by_queue = core.next > 0 && beside_queue_call(core, core.next - 1, kEnque, kFree);
         if (flag.set && flag.by_queue != by_queue) causes_.add({kEventIdCollision, 0, core.index, core.index, flag.instr, core.next});
-        flag.set = true;
+        core.set(work, core.next);
         flag.by_queue = by_queue;
-        flag.instr = core.next;
-        flag.known = core.pipe[from];
-        flag.known.learn(from, core.count[from]);
     }
 
     void wait_flag(Core& core, const Instr& instr) {
-        uint32_t from, to, id;
-        if (!flag_parts(instr, from, to, id)) return;
-        issue(core, to);
-        Flag& flag = core.flag[from][to][id];
-        if (!flag.set) return;
-        if (!flag.by_queue && beside_queue_call(core, core.next + 1, kDeque, kAlloc))
+        const FlagWork work(instr);
+        if (!work.valid()) return;
+        const Flag& flag = core.flag[work.from][work.to][work.id];
+        if (flag.set && !flag.by_queue && beside_queue_call(core, core.next + 1, kDeque, kAlloc))
             causes_.add({kEventIdCollision, 0, core.index, core.index, flag.instr, core.next});
-        flag.set = false;
-        core.pipe[to].join(flag.known);
-        if (to == kS) ++core.issued;
+        core.wait(work, core.next);
     }
 
     void barrier(Core& core, const Instr& instr) {
-        if (instr.pipe != kAll) {
-            issue(core, instr.pipe);
-            core.pipe[instr.pipe].learn(instr.pipe, core.count[instr.pipe]);
-            if (instr.pipe == kS)  // DataSyncBarrier: what is issued from here on finds the scalar accesses done
-                for (uint32_t q = 0; q < kAll; ++q) core.pipe[q].learn(kS, core.count[kS]);
-            return;
-        }
-        Knowledge all = core.pipe[kS];
-        for (uint32_t q = 0; q < kAll; ++q) {
-            all.full.join(core.pipe[q].full);
-            all.level = std::max(all.level, core.pipe[q].level);
-            all.full.complete[q] = std::max(all.full.complete[q], core.count[q]);
-        }
-        for (uint32_t q = 0; q < kAll; ++q) {
-            core.pipe[q].full = all.full;
-            core.pipe[q].level = all.level;
-        }
-        ++core.issued;
+        core.barrier(instr.pipe, core.next);
+        if (instr.pipe != kAll) return;
         core.all_barrier = core.next;
-        core.all_counts = all.full;
+        core.all_counts = core.pipe[kS].full;
         causes_.barrier_seen(core.next, core.index);
     }
 
@@ -152,9 +104,9 @@ public:
     static constexpr size_t kCounterLimit = 15;
 
     void cross_set(Core& core, const Instr& instr) {
-        const uint32_t id = instr.work & 0xff, mode = instr.work >> 8 & 0xff;
+        const uint32_t id = instr.cross_id(), mode = instr.cross_mode();
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
-        issue(core, pipe);
+        core.issue(pipe);
         if (core.all_barrier != ~0ull) causes_.barrier_used(core.all_barrier, core.index, kAll, kAll);
         const Told told{told_by(core, pipe), core.next};
         if (mode == kSlotMode && id >= kFirstSlot) {
@@ -192,7 +144,7 @@ public:
     }
 
     bool cross_wait(Core& core, const Instr& instr) {
-        const uint32_t id = instr.work & 0xff;
+        const uint32_t id = instr.cross_id();
         if (id >= core.cross.size() && id < kFirstSlot) return false;
         auto& queue = id < kFirstSlot ? core.cross[id].released : slots_[id - kFirstSlot];
         if (queue.empty()) return false;
@@ -208,10 +160,10 @@ public:
         auto known = std::make_shared<GlobalClock>(told);
         if (const auto& before = core.remote.back(); before != nullptr)
             for (size_t i = 0; i < known->size(); ++i) (*known)[i] = std::max((*known)[i], (*before)[i]);
-        for (uint32_t q = 0; q < kPipes; ++q) s.learn(q, told[core.index * kPipes + q]);
+        for (uint32_t q = 0; q < kPipes; ++q) s.learn(q, told[core.index * kPipes + q], static_cast<Row>(core.next));
         core.remote.push_back(std::move(known));
         s.level = static_cast<uint32_t>(core.remote.size() - 1);
-        ++core.issued;
+        core.scalar_learned();
     }
 
     // What one pipe of a core knows, for another core to hear.

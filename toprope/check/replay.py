@@ -13,6 +13,7 @@ import numpy as np
 
 from toprope.build import shared_library
 from toprope.errors import BadInput
+from toprope.order import inserted
 from toprope.trace import CORE_TYPES, KINDS, SPACES, OpRow, Trace
 
 CODES = (
@@ -44,6 +45,8 @@ class _Input(c.Structure):
         ("op_kinds", c.c_void_p),
         ("gm", c.POINTER(_GmRow)),
         ("buffers", c.POINTER(_Buffer)),
+        ("inserted", c.c_void_p),
+        ("inserted_count", c.c_uint64),
         ("core_count", c.c_uint32),
         ("op_count", c.c_uint32),
         ("gm_count", c.c_uint32),
@@ -114,7 +117,7 @@ class Replay:
     arguments_used: frozenset[str]
 
 
-def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> Replay:
+def replay(trace: Trace, *, sync: str, poisoned: Collection[str] = ()) -> Replay:
     """Replay a trace over vector clocks: one Cause per kind and pair of source lines. Raises BadInput when memory runs out."""
     lib = _library()
     instrs, accesses = np.ascontiguousarray(trace.instrs), np.ascontiguousarray(trace.accesses)
@@ -128,9 +131,10 @@ def replay(trace: Trace, *, sync_auto: bool, poisoned: Collection[str] = ()) -> 
     buffers = (_Buffer * max(1, len(trace.buffers)))(
         *(_Buffer(SPACES.index(b.space), b.address, b.bytes, 0) for b in trace.buffers)
     )
+    syncs = inserted(trace, sync)
     given = _Input(
         instrs.ctypes.data, accesses.ctypes.data, core_begin.ctypes.data, access_begin.ctypes.data, cores, kinds.ctypes.data, gm, buffers,
-        len(trace.cores), len(trace.ops), len(rows), len(trace.buffers), sync_auto,
+        syncs.ctypes.data, len(syncs), len(trace.cores), len(trace.ops), len(rows), len(trace.buffers), sync == "auto",
     )  # fmt: skip
     out = c.POINTER(_Cause)()
     count = lib.toprope_check_run(c.byref(given), c.byref(out))

@@ -4,11 +4,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "footprints.h"
+#include "../order/footprints.h"
+#include "input.h"
 
 namespace toprope_check {
 
-enum Mode : uint8_t { kRead = 1, kWrite = 2, kUpdate = 3, kCached = 4, kClean = 8 };
+enum Mode : uint8_t { kCached = 4, kClean = 8 };  // beside kRead and kWrite
 
 // An access that later ones may have to be ordered with. kCached: a line in a core's scalar cache; kClean: written back to GM.
 struct Record {

@@ -85,7 +85,7 @@ def _buffers(run: Run) -> Iterator[Idea]:
         return all(bytes_left >= 0 for bytes_left in left.values())
 
     def cycles(buffers: Sequence[BufferRow]) -> float:
-        return predict(whatif.one_more_buffer(trace, [b.queue for b in buffers]), run.soc).cycles
+        return predict(whatif.one_more_buffer(trace, [b.queue for b in buffers]), run.soc, sync=run.sync).cycles
 
     chosen: list[BufferRow] = single
     trimmed = not fits(single, False)
@@ -121,7 +121,7 @@ def _bank_conflicts(run: Run) -> Iterator[Idea]:
     sites = trace.instrs["site"][rows]
     durations = [(run.timeline.end - run.timeline.start)[rows]]
     for blocks in _SHIFTS[1:]:
-        moved = predict(whatif.moved_by(trace, at, np.full(len(at), blocks)), run.soc)
+        moved = predict(whatif.moved_by(trace, at, np.full(len(at), blocks)), run.soc, sync=run.sync)
         durations.append((moved.end - moved.start)[rows])
     of_site = np.stack([np.bincount(sites, weights=spent, minlength=len(trace.sites)) for spent in durations])
     best = of_site.argmin(axis=0)
@@ -134,7 +134,7 @@ def _bank_conflicts(run: Run) -> Iterator[Idea]:
             "advice-bank-conflict",
             "move the operands of these instructions apart, so that they do not share a UB bank group",
             lines,
-            lambda: predict(shifted, run.soc).cycles,
+            lambda: predict(shifted, run.soc, sync=run.sync).cycles,
         )
 
 
@@ -150,7 +150,7 @@ def _barriers(run: Run) -> Iterator[Idea]:
             "barrier-too-coarse",
             f"{int(drop.sum())} barriers stop every pipe; events of the pipes concerned would let the others go on",
             tuple(replace(p, action=told.get((p.file, p.line), "orders several pairs of pipes")) for p in lines),
-            lambda: predict(whatif.without(trace, drop), run.soc).cycles,
+            lambda: predict(whatif.without(trace, drop), run.soc, sync=run.sync).cycles,
         )
 
 
@@ -175,7 +175,7 @@ def _bypass(run: Run) -> Iterator[Idea]:
             "advice-bypass-l2",
             f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} read once: bypass L2 with SetL2CacheHint",
             _dearest(trace, np.isin(np.arange(len(trace.instrs)), touched).astype(float)),
-            lambda: predict(whatif.with_arg(trace, touched, whatif.BYPASS_BIT), run.soc).cycles,
+            lambda: predict(whatif.with_arg(trace, touched, whatif.BYPASS_BIT), run.soc, sync=run.sync).cycles,
         )
 
 
@@ -190,7 +190,7 @@ def _blocks(run: Run) -> Iterator[Idea]:
         "advice-more-blocks",
         f"{run.blocks} {'blocks leave' if run.blocks > 1 else 'block leaves'} {cores - run.blocks} of {cores} cores idle; split the work over all of them",
         (),
-        lambda: predict(whatif.spread(trace, parts), run.soc).cycles,
+        lambda: predict(whatif.spread(trace, parts), run.soc, sync=run.sync).cycles,
     )
 
 
@@ -215,7 +215,7 @@ def _uneven(run: Run) -> Iterator[Idea]:
             "advice-even-blocks",
             f"{what}; deal the tiles out evenly over {len(dealt.cores)} blocks",
             (),
-            lambda: predict(dealt, run.soc).cycles,
+            lambda: predict(dealt, run.soc, sync=run.sync).cycles,
             {"blocks": len(dealt.cores)},
         )
 
@@ -237,7 +237,7 @@ def _scalars(run: Run) -> Iterator[Idea]:
         "advice-scalar-access",
         text,
         _dearest(trace, elements.astype(float)),
-        lambda: predict(whatif.without(trace, elements | trips), run.soc).cycles,
+        lambda: predict(whatif.without(trace, elements | trips), run.soc, sync=run.sync).cycles,
     )
 
 
@@ -256,7 +256,7 @@ def _tiles(run: Run) -> Iterator[Idea]:
     for larger in (2, 4, 8, 16, 32):
         changed = tiles.larger_tiles(trace, larger) if larger <= room else None
         if changed is not None:
-            after = predict(changed, run.soc).cycles
+            after = predict(changed, run.soc, sync=run.sync).cycles
             if after > 0.99 * cycles:  # larger tiles cost room: no further than they gain
                 break
             factor, cycles = larger, after
@@ -287,7 +287,7 @@ def _unit_flag(run: Run) -> Iterator[Idea]:
                     (p.file, p.line): p for which in (stores, products) for p in _dearest(trace, which.astype(float), 2)
                 }.values()
             ),
-            lambda: predict(whatif.with_unit_flag(trace), run.soc).cycles,
+            lambda: predict(whatif.with_unit_flag(trace), run.soc, sync=run.sync).cycles,
         )
 
 
@@ -301,7 +301,7 @@ def _constant_tiling(run: Run) -> Iterator[Idea]:
             "advice-constant-tiling",
             f"{steps:,} steps of the Matmul object read its tiling from memory; make it constant (GetMatmulApiTiling)",
             _dearest(trace, reading.astype(float)),
-            lambda: predict(whatif.with_constant_tiling(trace), run.soc).cycles,
+            lambda: predict(whatif.with_constant_tiling(trace), run.soc, sync=run.sync).cycles,
             {"steps": steps},
         )
 
@@ -317,7 +317,7 @@ def _tiling_data(run: Run) -> Iterator[Idea]:
             f"every core reads its tiling data ({most:,} bytes, {-(-most // 64)} lines of the data cache) before it begins; make what is "
             "fixed a constant, and the struct smaller",
             _dearest(trace, reading.astype(float)),
-            lambda: predict(whatif.without(trace, reading), run.soc).cycles,
+            lambda: predict(whatif.without(trace, reading), run.soc, sync=run.sync).cycles,
             {"bytes": most},
         )
 
@@ -330,7 +330,7 @@ def _joins(run: Run) -> Iterator[Idea]:
             "advice-join-copies",
             f"{int(gone.sum()):,} copies move the next row of the one before; one copy with blockCount moves all rows",
             _dearest(run.trace, gone.astype(float)),
-            lambda: predict(joined, run.soc).cycles,
+            lambda: predict(joined, run.soc, sync=run.sync).cycles,
         )
 
 
@@ -342,7 +342,7 @@ def _fusion(run: Run) -> Iterator[Idea]:
             "advice-keep-on-chip",
             f"{int(back.sum()):,} copies bring back {size:,} bytes that the same core has copied to GM before",
             _dearest(run.trace, back.astype(float)),
-            lambda: predict(whatif.without(run.trace, back), run.soc).cycles,
+            lambda: predict(whatif.without(run.trace, back), run.soc, sync=run.sync).cycles,
             {"bytes": size},
         )
 

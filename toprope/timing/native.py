@@ -83,16 +83,19 @@ def measure(trace: Trace, groups: int, reads_per_group: int) -> tuple[Array, Arr
 
 
 def schedule(
-    trace: Trace, chip: ChipNumbers, ops: Array, cycles: Array, cores: Array
+    trace: Trace, chip: ChipNumbers, ops: Array, cycles: Array, vector_needs: Array, cores: Array
 ) -> tuple[Array, Array, Array, Array, Array, TrafficNumbers]:
-    """Start, end, stall reason and blocker of each instruction, the sums of each core, and the traffic."""
+    """Start, end, stall reason and blocker of each instruction, the sums of each core, and the traffic.
+
+    `vector_needs`: for each instruction the vector instruction that must be complete before it starts, -1 for none.
+    """
     count = len(trace.instrs)
     start, end = np.zeros(count), np.zeros(count)
     stall, blocker = np.zeros(count, np.uint8), np.full(count, -1, np.int32)
     results, traffic = np.zeros(len(cores), RESULT), TrafficNumbers()
     begin = np.ascontiguousarray(trace.core_begin, np.uint64)
     _library().toprope_schedule(
-        c.byref(chip), _pointer(ops), _pointer(trace.instrs), _pointer(trace.accesses), _pointer(cycles), _pointer(begin), _pointer(cores),
+        c.byref(chip), _pointer(ops), _pointer(trace.instrs), _pointer(trace.accesses), _pointer(cycles), _pointer(vector_needs), _pointer(begin), _pointer(cores),
         c.c_uint32(len(cores)), _pointer(start), _pointer(end), _pointer(stall), _pointer(blocker), _pointer(results), c.byref(traffic),
     )  # fmt: skip
     return start, end, stall, blocker, results, traffic

@@ -9,6 +9,7 @@ import numpy as np
 from toprope.dtypes import DTYPES
 from toprope.soc import Cost, Soc
 from toprope.timing import native
+from toprope.timing.compiled import back, compiled
 from toprope.timing.timeline import Timeline, Traffic
 from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
 
@@ -17,18 +18,24 @@ UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name:
 _CODES = 16  # element type codes in a trace are below this
 
 
-def predict(trace: Trace, soc: Soc, *, l2: str = "cold") -> Timeline:
+def predict(trace: Trace, soc: Soc, *, l2: str = "cold", sync: str = "auto") -> Timeline:
     """Give every instruction of the trace a start and an end on this chip; a pure function of its arguments.
 
-    `l2` is what the launch finds in L2: "cold" nothing of its own, "warm" what an identical launch just before it left.
+    `l2` is what the launch finds in L2: "cold" nothing of its own, "warm" what an identical launch just before it left. `sync` is what the
+    vendor's compiler inserts, "auto" or "manual" (nothing), as for `check`.
     Raises BadChip naming the row when the chip file does not price an instruction.
     """
     if l2 not in ("cold", "warm"):
         raise ValueError(f"l2 is {l2!r}, it must be 'cold' or 'warm'")
-    prices = _prices(trace, soc)
+    made = compiled(trace, sync)
+    prices = _prices(made.trace, soc)
     chip = _chip(trace, soc, warm=l2 == "warm")
     cores = np.array([(core.block, core.sub, CORE_TYPES.index(core.type), 0) for core in trace.cores], native.CORE)
-    start, end, stall, blocker, results, traffic = native.schedule(trace, chip, prices.ops, prices.cycles, cores)
+    start, end, stall, blocker, results, traffic = native.schedule(
+        made.trace, chip, prices.ops, prices.cycles, made.vector_needs, cores
+    )
+    start, end = start[made.rows], end[made.rows]
+    stall, blocker = back(made, stall, blocker)
     for column in (start, end, stall, blocker):
         column.flags.writeable = False
     return Timeline(
@@ -43,7 +50,7 @@ def predict(trace: Trace, soc: Soc, *, l2: str = "cold") -> Timeline:
         core_busy=results["busy"],
         traffic=Traffic(traffic.hbm_read, traffic.hbm_write, traffic.l2_read, traffic.l2_write, traffic.l2_hit),
         released_waits=int(traffic.stuck),
-        assumed_cycles=prices.assumed,
+        assumed_cycles=prices.assumed[made.rows],
         launch_cycles=chip.launch_cycles + chip.prologue_cycles,
     )
 

@@ -12,13 +12,14 @@ namespace {
 class Schedule {
 public:
     Schedule(const Chip& chip, const OpCost* ops, const Instr* instrs, const Access* accesses, const float* cycles,
-             const uint64_t* core_begin, const Core* cores, uint32_t core_count, double* start, double* end, uint8_t* stall,
-             int32_t* blocker, Memory& memory)
+             const int32_t* vector_needs, const uint64_t* core_begin, const Core* cores, uint32_t core_count, double* start, double* end,
+             uint8_t* stall, int32_t* blocker, Memory& memory)
         : chip_(chip),
           ops_(ops),
           instrs_(instrs),
           accesses_(accesses),
           cycles_(cycles),
+          vector_needs_(vector_needs),
           cores_(cores),
           start_(start),
           end_(end),
@@ -291,15 +292,10 @@ private:
     }
     // A computation or an on-chip copy.
     void run_here(CoreState& core, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
-        Range range;
-        if (p == kV) {
-            range = ranges(accesses_ + access_at_[i], instrs_[i].accesses);
-            for (const Range& earlier : pipe.recent)
-                if (earlier.end > start && depends(earlier, range)) {
-                    start = earlier.end;
-                    stall = kHazard;
-                    blocker = static_cast<int32_t>(earlier.instr);
-                }
+        if (p == kV && vector_needs_[i] >= 0 && pipe.last_end > start) {
+            start = pipe.last_end;
+            stall = kHazard;
+            blocker = pipe.last;
         }
         double duration = cycles_[i];
         if (op.cold > 0 && start > pipe.last_end) duration += op.cold;
@@ -312,11 +308,6 @@ private:
         pipe.last_start = start;
         pipe.last_end = std::max(pipe.last_end, end);
         pipe.last = static_cast<int32_t>(i);
-        if (p == kV) {
-            range.end = end;
-            range.instr = i;
-            pipe.recent[pipe.recent_at++ % kRecent] = range;
-        }
     }
     // ---- GM transfers ------------------------------------------------------------------------------------------------------
     bool is_gm_copy(uint32_t i, const OpCost& op) const {
@@ -462,6 +453,7 @@ private:
     const Instr* instrs_;
     const Access* accesses_;
     const float* cycles_;
+    const int32_t* vector_needs_;  // -1, or: all vector work up to here must be complete before the instruction starts
     const Core* cores_;
     double *start_, *end_;
     uint8_t* stall_;
@@ -486,13 +478,14 @@ private:
 }  // namespace timing
 
 extern "C" void toprope_schedule(const timing::Chip* chip, const timing::OpCost* ops, const timing::Instr* instrs,
-                                 const timing::Access* accesses, const float* cycles, const uint64_t* core_begin, const timing::Core* cores,
-                                 uint32_t core_count, double* start, double* end, uint8_t* stall, int32_t* blocker, timing::Result* results,
-                                 timing::Traffic* traffic) {
+                                 const timing::Access* accesses, const float* cycles, const int32_t* vector_needs,
+                                 const uint64_t* core_begin, const timing::Core* cores, uint32_t core_count, double* start, double* end,
+                                 uint8_t* stall, int32_t* blocker, timing::Result* results, timing::Traffic* traffic) {
     timing::Memory memory(*chip, core_count);
     for (uint32_t pass = 0; pass <= chip->warm; ++pass) {
         memory.traffic = {};
-        timing::Schedule schedule(*chip, ops, instrs, accesses, cycles, core_begin, cores, core_count, start, end, stall, blocker, memory);
+        timing::Schedule schedule(*chip, ops, instrs, accesses, cycles, vector_needs, core_begin, cores, core_count, start, end, stall,
+                                  blocker, memory);
         schedule.run();
         schedule.results(results);
         memory.traffic.stuck = schedule.stuck();

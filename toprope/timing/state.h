@@ -13,8 +13,7 @@ namespace timing {
 enum Stall : uint8_t { kIssue, kPipeBusy, kFlag, kBarrierWait, kQueueFull, kCrossCore, kHazard, kLaunch };
 
 inline constexpr double kPieceBytes = 8192;
-inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32, kRecent = 8;
-inline constexpr unsigned kOperands = 8;
+inline constexpr int kFlagSlots = 8 * 8 * 16, kCrossSlots = 32;
 inline constexpr uint32_t kFirstSharedFlag = 32, kSharedFlags = 224, kSoftwareFlag = 16;  // as in ascendc/api/cross_core.h
 
 template <typename T>
@@ -50,44 +49,6 @@ struct Issued {
     double ready;
 };
 
-// What an instruction reads and writes: each operand is a range of its own, since two of them may lie around what others use.
-struct Range {
-    double end = 0;
-    uint32_t instr = 0;
-    unsigned count = 0;
-    struct {
-        uint64_t low, high;
-        uint32_t space, mode;
-    } operands[kOperands];
-};
-
-inline Range ranges(const Access* access, unsigned count) {
-    Range range;
-    for (unsigned a = 0; a < count; ++a) {
-        if (access[a].row_bytes() == 0) continue;
-        uint64_t high = access[a].address() + (access[a].rows() - 1) * std::abs(access[a].stride()) + access[a].row_bytes();
-        const bool outer = access[a].more();
-        if (outer) high += (access[a + 1].rows() - 1) * std::abs(access[a + 1].stride());
-        if (range.count < kOperands) {
-            range.operands[range.count++] = {access[a].address(), high, access[a].space(), access[a].mode()};
-        } else {  // more operands than any instruction has: the last one takes in the rest
-            auto& last = range.operands[kOperands - 1];
-            last = {std::min(last.low, access[a].address()), std::max(last.high, high), last.space, last.mode | access[a].mode()};
-        }
-        a += outer;
-    }
-    return range;
-}
-// The later instruction must wait: they meet in memory, and one of them writes there.
-inline bool depends(const Range& earlier, const Range& later) {
-    for (unsigned i = 0; i < earlier.count; ++i)
-        for (unsigned k = 0; k < later.count; ++k) {
-            const auto &a = earlier.operands[i], &b = later.operands[k];
-            if (a.space == b.space && ((a.mode | b.mode) & kWrite) && a.low < b.high && b.low < a.high) return true;
-        }
-    return false;
-}
-
 struct PipeState {
     Fifo<Issued> queue;
     double free_at = 0, last_start = 0, last_end = 0;
@@ -96,8 +57,6 @@ struct PipeState {
     double asked = 0, asked_at = 0;     // bytes asked for that have not come, and when that last changed
     int32_t last = -1;                  // the instruction that freed the pipe last
     Fifo<Transfer*> under_way;
-    Range recent[kRecent];
-    unsigned recent_at = 0;
 };
 
 // The scalar unit's cache of GM: 32 KB in lines of 64 bytes, one place for each.

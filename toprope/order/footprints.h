@@ -2,18 +2,13 @@
 // so a memory is cut once into such classes ("cells") and every access becomes a short list of cell numbers.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "input.h"
+#include "meeting.h"
 
-namespace toprope_check {
-
-struct Run {
-    uint64_t begin, end;
-};
+namespace toprope_order {
 
 inline uint64_t mixed(uint64_t x) {  // splitmix64
     x += 0x9e3779b97f4a7c15ull;
@@ -47,27 +42,7 @@ public:
 
     // Sorted, disjoint byte ranges of a footprint.
     void expand(uint32_t number, std::vector<Run>& runs) const {
-        const Shape& shape = shapes_[number];
-        const Access& inner = rows_[shape.first];
-        runs.clear();
-        if (inner.row_bytes() == 0) return;
-        for (uint64_t r = 0; r < inner.rows(); ++r) {
-            const uint64_t begin = inner.address() + static_cast<uint64_t>(static_cast<int64_t>(r) * inner.stride());
-            if (!runs.empty() && runs.back().end == begin)
-                runs.back().end += inner.row_bytes();
-            else
-                runs.push_back({begin, begin + inner.row_bytes()});
-        }
-        for (uint32_t level = 1; level < shape.count; ++level) {
-            const Access& outer = rows_[shape.first + level];
-            const size_t pattern = runs.size();
-            runs.reserve(pattern * outer.rows());
-            for (uint64_t r = 1; r < outer.rows(); ++r) {
-                const auto shift = static_cast<uint64_t>(static_cast<int64_t>(r) * outer.stride());
-                for (size_t i = 0; i < pattern; ++i) runs.push_back({runs[i].begin + shift, runs[i].end + shift});
-            }
-        }
-        merge(runs);
+        toprope_order::expand(&rows_[shapes_[number].first], shapes_[number].count, runs);
     }
 
     // Cuts every memory into cells. Call once, after the last intern().
@@ -125,19 +100,6 @@ private:
         uint64_t at, delta;
     };
 
-    static void merge(std::vector<Run>& runs) {
-        if (!std::is_sorted(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; }))
-            std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
-        size_t kept = 0;
-        for (size_t i = 1; i < runs.size(); ++i) {
-            if (runs[i].begin <= runs[kept].end)
-                runs[kept].end = std::max(runs[kept].end, runs[i].end);
-            else
-                runs[++kept] = runs[i];
-        }
-        if (!runs.empty()) runs.resize(kept + 1);
-    }
-
     void cut(uint32_t space, const std::vector<uint32_t>& members, std::vector<uint32_t>& counts, std::vector<uint32_t>& offsets) {
         Cuts& c = cuts_[space];
         std::vector<Edge> edges;
@@ -187,4 +149,4 @@ private:
     std::vector<uint32_t> cell_list_, first_, counts_;
 };
 
-}  // namespace toprope_check
+}  // namespace toprope_order
