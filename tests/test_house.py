@@ -18,7 +18,7 @@ PACKAGE = ROOT / "toprope"
 ORDER = [
     "errors", "dtypes", "finding", "soc", "cache", "vendor_paths", "build", "brackets", "source", "unit", "tiling", "trace", "runtime", "api",
     "order", "timing", "check", "kernel", "launch", "profile", "deps", "tile", "project", "new", "testing", "compat", "report", "explore", "precision", "program", "tune", "validation",
-    "ops", "device", "array", "torch", "serve", "plan", "deploy", "commands", "cli",
+    "ops", "device", "array", "torch", "serve", "train", "plan", "deploy", "commands", "cli",
 ]  # fmt: skip
 
 

@@ -29,6 +29,7 @@ VERBS = {
     "test": ("toprope.testing.runner", "run an operator's test cases"),
     "serve": ("toprope.serve.http.server", "an OpenAI-compatible server with a paged KV cache, on CPU"),
     "plan-serve": ("toprope.serve.planning.planner", "choose batch limits for a model, a chip and a traffic"),
+    "plan-train": ("toprope.commands.plan_train", "which layout trains a model on a cluster: memory, step, why"),
 }
 
 

@@ -1,0 +1,176 @@
+"""Collectives step by step: every message of an algorithm on its own links, with latency, bandwidth and waiting.
+
+The closed forms of `collectives` are checked against it, and it shows what they cannot: a pipeline's overlap, two
+collectives that share links, a link that is slower than the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from toprope.errors import BadInput
+from toprope.train.cluster import Level
+
+
+@dataclass(frozen=True)
+class Message:
+    """`size_bytes` of piece `piece` from one card to another; it leaves when the sender has all `needs` of the piece."""
+
+    source: int
+    target: int
+    piece: int
+    size_bytes: float
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A message with its time."""
+
+    message: Message
+    level: str
+    start_s: float
+    end_s: float
+
+
+@dataclass
+class Network:
+    """Cards numbered 0 …; levels from near to far, `nodes` cards within the first.
+
+    A mesh has a link for each ordered pair; a switch one outgoing and one incoming port a card. `slow` scales the rate of
+    links by (level, card). Every transfer holds its link (or both ports) for size / rate; latency is added after that.
+    """
+
+    levels: tuple[Level, ...]
+    slow: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    def level_of(self, source: int, target: int) -> Level:
+        """The nearest level that both cards share."""
+        for level in self.levels:
+            if source // level.cards == target // level.cards:
+                return level
+        raise BadInput(f"cards {source} and {target} share no level", cure="add a level to the cluster")
+
+    def run(self, rounds: Iterable[Iterable[Message]], free: dict[object, float] | None = None) -> list[Transfer]:
+        """Time all messages: a card forwards a piece once it has it; rounds give the order on a link, not a barrier.
+
+        `free`: when each link is free, for several collectives on one network; changed in place.
+        """
+        links: dict[object, float] = {} if free is None else free
+        has: dict[tuple[int, int], float] = {}
+        done: list[Transfer] = []
+        for messages in rounds:
+            landed: dict[tuple[int, int], float] = {}
+            for message in messages:
+                level = self.level_of(message.source, message.target)
+                ports = _ports(level, message)
+                rate = level.bytes_per_s / (level.cards - 1 if level.shape == "mesh" else 1)
+                rate *= min(self.slow.get((level.name, card), 1.0) for card in (message.source, message.target))
+                ready = has.get((message.source, message.piece), 0.0)
+                start = max([ready, *(links.get(port, 0.0) for port in ports)])
+                for port in ports:
+                    links[port] = start + message.size_bytes / rate
+                end = start + message.size_bytes / rate + level.latency_s
+                done.append(Transfer(message, level.name, start, end))
+                key = (message.target, message.piece)
+                landed[key] = max(landed.get(key, 0.0), end)
+            for key, when in landed.items():
+                has[key] = max(has.get(key, 0.0), when)
+        return done
+
+
+def _ports(level: Level, message: Message) -> tuple[object, ...]:
+    if level.shape == "mesh":
+        return ((level.name, message.source, message.target),)
+    return ((level.name, "out", message.source), (level.name, "in", message.target))
+
+
+def finish_s(transfers: list[Transfer]) -> float:
+    """When the last message has arrived."""
+    return max((t.end_s for t in transfers), default=0.0)
+
+
+Rounds = list[list[Message]]
+
+
+def ring(cards: list[int], size_bytes: float, kind: str) -> Rounds:
+    """Neighbours pass pieces on; an AllReduce goes round twice."""
+    p, piece = len(cards), size_bytes / len(cards)
+    turns = 2 * (p - 1) if kind == "all_reduce" else p - 1
+    return [[Message(cards[i], cards[(i + 1) % p], (i - turn) % p, piece) for i in range(p)] for turn in range(turns)]
+
+
+def mesh(cards: list[int], size_bytes: float, kind: str) -> Rounds:
+    """Each sends each other one its piece directly; an AllReduce scatters, then gathers."""
+    p, piece = len(cards), size_bytes / len(cards)
+    # Reductions deliver into the owner's piece, so the gather that follows waits for all of them.
+    scatter = [Message(cards[i], cards[(i + d) % p], (i + d) % p, piece) for d in range(1, p) for i in range(p)]
+    gather = [Message(cards[i], cards[(i + d) % p], i, piece) for d in range(1, p) for i in range(p)]
+    if kind == "all_reduce":
+        return [scatter, gather]
+    return [gather if kind == "all_gather" else scatter]
+
+
+def halving_doubling(cards: list[int], size_bytes: float, kind: str) -> Rounds:
+    """Partners at distance p/2, p/4 … exchange halves; p a power of two. The same piece number means: waits for all before."""
+    p = len(cards)
+    if p & (p - 1):
+        raise BadInput(f"halving and doubling of {p} cards", cure="use a power of two, or NHR")
+    down = [
+        [Message(cards[i], cards[i ^ (p >> (k + 1))], 0, size_bytes / 2 ** (k + 1)) for i in range(p)]
+        for k in range(int(math.log2(p)))
+    ]
+    up = [[Message(m.source, m.target, 0, m.size_bytes) for m in turn] for turn in reversed(down)]
+    return {"all_reduce": down + up, "reduce_scatter": down, "all_gather": up}[kind]
+
+
+def nhr(cards: list[int], size_bytes: float, kind: str) -> Rounds:
+    """Non-uniform hierarchical ring: in round k each sends to the card 2**k before it what that card's half lacks."""
+    p = len(cards)
+    turns: Rounds = []
+    left = p
+    for k in range(math.ceil(math.log2(p))):
+        pieces = left // 2
+        turns.append([Message(cards[i], cards[(i - 2**k) % p], 0, size_bytes * pieces / p) for i in range(p)])
+        left -= pieces
+    back = list(reversed(turns))
+    return {"all_reduce": turns + back, "reduce_scatter": turns, "all_gather": back}[kind]
+
+
+def pairwise(cards: list[int], size_bytes: float, kind: str) -> Rounds:
+    """All-to-all in p - 1 rounds: in round d each sends to the card d after it."""
+    p = len(cards)
+    return [[Message(cards[i], cards[(i + d) % p], i * p + d, size_bytes / p) for i in range(p)] for d in range(1, p)]
+
+
+ALGORITHMS: dict[str, Callable[[list[int], float, str], Rounds]] = {
+    "ring": ring,
+    "mesh": mesh,
+    "halving-doubling": halving_doubling,
+    "nhr": nhr,
+    "nb": nhr,
+    "pairwise": pairwise,
+}
+
+
+def hierarchical(nodes: int, cards: int, size_bytes: float, near: str, far: str) -> list[Rounds]:
+    """AllReduce over `nodes` x `cards`: scatter in each node, reduce among equal places, gather in each node.
+
+    One list of rounds for each phase; a card starts a phase when it has finished the one before.
+    """
+    inside = [[n * cards + c for c in range(cards)] for n in range(nodes)]
+    across = [[n * cards + c for n in range(nodes)] for c in range(cards)]
+    scatter = [_together([ALGORITHMS[near](g, size_bytes, "reduce_scatter") for g in inside])]
+    reduce = [_together([ALGORITHMS[far](g, size_bytes / cards, "all_reduce") for g in across])]
+    gather = [_together([ALGORITHMS[near](g, size_bytes, "all_gather") for g in inside])]
+    return [*scatter, *reduce, *gather]
+
+
+def hierarchical_finish_s(network: Network, phases: list[Rounds]) -> float:
+    """Time of phases one after the other."""
+    return sum(finish_s(network.run(rounds)) for rounds in phases)
+
+
+def _together(several: list[Rounds]) -> Rounds:
+    return [[m for rounds in several for m in rounds[turn]] for turn in range(len(several[0]))]
