@@ -54,7 +54,7 @@ def _ring(kind: str, p: int, n: float, x: Link) -> float:
 
 
 def _halving_doubling(kind: str, p: int, n: float, x: Link) -> float:
-    whole = 2 ** int(math.log2(p))
+    whole: int = 2 ** int(math.log2(p))
     rounds = 2 if kind == "all_reduce" else 1
     time = rounds * (_log(whole) * x.a + (whole - 1) / whole * n * x.b)
     if whole != p:  # the rest hands its array over first and takes the result back last

@@ -48,7 +48,8 @@ def page() -> str:
         f"| {m.source} | {m} | {m.value:.2f} {m.unit} | {m.predicted():.2f} | {m.error():+.1%} |" for m in memories
     ]
     lines += ["", "Assumed for these rows:", ""]
-    lines += sorted({f"* {r.source}: {r.assumed}" for r in [*rows, *memories] if r.assumed})
+    assumed = [(r.source, r.assumed) for r in rows] + [(m.source, m.assumed) for m in memories]
+    lines += sorted({f"* {source}: {what}" for source, what in assumed if what})
     lines += [
         "",
         "## The claims about 110 billion parameters",

@@ -275,7 +275,7 @@ def _from_config(name: str, config: Mapping[str, Any]) -> TrainModel:
     try:
         decoder = _decoder(text)
         encoders: tuple[Stack, ...] = ()
-        extra: dict[str, int] = {}
+        extra: dict[str, Any] = {}
         if vision:
             encoder = _encoder(vision)
             encoders = (encoder,)

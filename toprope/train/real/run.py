@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -33,10 +34,17 @@ SHAPE = SmallShape()
 BATCH = 8
 _LR = 1e-3
 
-Step = Callable[[int], float]  # step number -> loss of the whole batch
+
+@dataclass(frozen=True)
+class Training:
+    """A model under some strategy: `step(number)` trains on that step's samples and returns the whole batch's loss."""
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    step: Callable[[int], float]
 
 
-def single(model: SmallVisionLanguage) -> Step:
+def single(model: SmallVisionLanguage) -> Training:
     """All samples in one process: what the others must equal."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=_LR)
 
@@ -48,8 +56,7 @@ def single(model: SmallVisionLanguage) -> Step:
         optimiser.step()
         return float(loss.detach())
 
-    step.model, step.optimiser = model, optimiser  # type: ignore[attr-defined]  # what a checkpoint keeps
-    return step
+    return Training(model, optimiser, step)
 
 
 def _share(number: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -63,10 +70,10 @@ def _share(number: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def _mean(value: torch.Tensor) -> float:
     total = value.detach().clone()
     dist.all_reduce(total)
-    return float(total) / dist.get_world_size()
+    return float(total.item()) / int(dist.get_world_size())
 
 
-def hierarchical(model: SmallVisionLanguage) -> Step:
+def hierarchical(model: SmallVisionLanguage) -> Training:
     """Data parallel with our two-level AllReduce, overlapped by hooks."""
     world = dist.get_world_size()
     gradients = OverlappedGradients(model, Levels.of(world, max(1, world // 2)))
@@ -81,11 +88,10 @@ def hierarchical(model: SmallVisionLanguage) -> Step:
         optimiser.step()
         return _mean(loss)
 
-    step.model, step.optimiser = model, optimiser  # type: ignore[attr-defined]
-    return step
+    return Training(model, optimiser, step)
 
 
-def _fsdp(model: SmallVisionLanguage, shape: tuple[int, ...], names: tuple[str, ...]) -> Step:
+def _fsdp(model: SmallVisionLanguage, shape: tuple[int, ...], names: tuple[str, ...]) -> Training:
     mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
     for layer in (*model.encoder, *model.layers):
         fully_shard(layer, mesh=mesh)
@@ -100,21 +106,20 @@ def _fsdp(model: SmallVisionLanguage, shape: tuple[int, ...], names: tuple[str, 
         optimiser.step()
         return _mean(loss)
 
-    step.model, step.optimiser = model, optimiser  # type: ignore[attr-defined]
-    return step
+    return Training(model, optimiser, step)
 
 
-def zero3(model: SmallVisionLanguage) -> Step:
+def zero3(model: SmallVisionLanguage) -> Training:
     """ZeRO-3 over all processes: torch's FSDP2."""
     return _fsdp(model, (dist.get_world_size(),), ("shard",))
 
 
-def hsdp(model: SmallVisionLanguage) -> Step:
+def hsdp(model: SmallVisionLanguage) -> Training:
     """ZeRO-3 inside a node, replicas between nodes: FSDP2 on a mesh of two axes."""
     return _fsdp(model, (2, dist.get_world_size() // 2), ("replicate", "shard"))
 
 
-def tensor(model: SmallVisionLanguage) -> Step:
+def tensor(model: SmallVisionLanguage) -> Training:
     """Tensor parallel with sequence-parallel norms in the decoder: torch's DTensor plans; every process has all samples."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
     inner = {name: ColwiseParallel() for name in ("q", "k", "v", "gate", "up")}
@@ -143,8 +148,7 @@ def tensor(model: SmallVisionLanguage) -> Step:
         optimiser.step()
         return float(loss.detach())
 
-    step.model, step.optimiser = model, optimiser  # type: ignore[attr-defined]
-    return step
+    return Training(model, optimiser, step)
 
 
 class _Stage(nn.Module):
@@ -160,10 +164,11 @@ class _Stage(nn.Module):
         x = self.model.front(*inputs) if self.first else inputs[0]
         for at in self.mine:
             x = self.model.layers[at](x)
-        return self.model.back(x) if self.last else x
+        end: torch.Tensor = self.model.back(x) if self.last else x
+        return end
 
 
-def pipeline(model: SmallVisionLanguage) -> Step:
+def pipeline(model: SmallVisionLanguage) -> Training:
     """One-forward-one-backward over all processes: torch's pipelining."""
     rank, world = dist.get_rank(), dist.get_world_size()
     part = _Stage(model, rank, world)
@@ -186,11 +191,10 @@ def pipeline(model: SmallVisionLanguage) -> Step:
         dist.broadcast(total, world - 1)
         return float(total)
 
-    step.model, step.optimiser = model, optimiser  # type: ignore[attr-defined]
-    return step
+    return Training(model, optimiser, step)
 
 
-STRATEGIES: dict[str, Callable[[SmallVisionLanguage], Step]] = {
+STRATEGIES: dict[str, Callable[[SmallVisionLanguage], Training]] = {
     "single": single,
     "hierarchical": hierarchical,
     "zero3": zero3,
@@ -215,18 +219,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     alone = args.strategy == "single"
     if not alone:
         dist.init_process_group("gloo")
-    step = STRATEGIES[args.strategy](make_model(SHAPE))
-    losses, start = _resume(args.checkpoint, step)
+    training = STRATEGIES[args.strategy](make_model(SHAPE))
+    losses, start = _resume(args.checkpoint, training)
     for number in range(start, args.steps):
         if args.die_at == number and _first_time(args.checkpoint) and dist.get_rank() == dist.get_world_size() - 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        losses.append(step(number))
+        losses.append(training.step(number))
         if args.checkpoint and (alone or dist.get_rank() == 0):
-            _keep(args.checkpoint, step, losses)
+            _keep(args.checkpoint, training, losses)
         if args.checkpoint and not alone:
             dist.barrier()
     if args.out and (alone or dist.get_rank() == 0):
-        Path(args.out).write_text(json.dumps({"losses": losses, "parameter_bytes": _held_bytes(step)}))
+        Path(args.out).write_text(json.dumps({"losses": losses, "parameter_bytes": _held_bytes(training)}))
     if not alone:
         dist.destroy_process_group()
     return 0
@@ -236,19 +240,19 @@ def _first_time(checkpoint: str | None) -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0 and checkpoint is not None
 
 
-def _resume(checkpoint: str | None, step: Step) -> tuple[list[float], int]:
+def _resume(checkpoint: str | None, training: Training) -> tuple[list[float], int]:
     if not checkpoint or not Path(checkpoint).exists():
         return [], 0
     kept = torch.load(checkpoint, weights_only=True)
-    step.model.load_state_dict(kept["model"])  # type: ignore[attr-defined]
-    step.optimiser.load_state_dict(kept["optimiser"])  # type: ignore[attr-defined]
+    training.model.load_state_dict(kept["model"])
+    training.optimiser.load_state_dict(kept["optimiser"])
     return list(kept["losses"]), len(kept["losses"])
 
 
-def _keep(checkpoint: str, step: Step, losses: list[float]) -> None:
+def _keep(checkpoint: str, training: Training, losses: list[float]) -> None:
     state = {
-        "model": step.model.state_dict(),  # type: ignore[attr-defined]
-        "optimiser": step.optimiser.state_dict(),  # type: ignore[attr-defined]
+        "model": training.model.state_dict(),
+        "optimiser": training.optimiser.state_dict(),
         "losses": losses,
     }
     fresh = f"{checkpoint}.new"
@@ -256,10 +260,10 @@ def _keep(checkpoint: str, step: Step, losses: list[float]) -> None:
     os.replace(fresh, checkpoint)  # a kill in between leaves the old one whole
 
 
-def _held_bytes(step: Step) -> int:
+def _held_bytes(training: Training) -> int:
     """Bytes of the parameters that this process holds."""
     total = 0
-    for parameter in step.model.parameters():  # type: ignore[attr-defined]
+    for parameter in training.model.parameters():
         local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
         total += local.numel() * local.element_size()
     return total

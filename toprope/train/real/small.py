@@ -77,7 +77,8 @@ class SmallVisionLanguage(nn.Module):
 
     def back(self, x: Tensor) -> Tensor:
         """Logits of the text's places."""
-        return self.head(self.norm(x[:, -self.shape.sequence :]))  # type: ignore[no-any-return]
+        logits: Tensor = self.head(self.norm(x[:, -self.shape.sequence :]))
+        return logits
 
     def forward(self, images: Tensor, text: Tensor) -> Tensor:
         """Logits [batch, sequence, vocabulary]."""
