@@ -17,7 +17,15 @@ RUN = "toprope.train.real.run"
 
 def launch(processes: int, tmp_path: Path, *arguments: str) -> dict[str, list[float]]:
     out = tmp_path / "out.json"
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--max-restarts", "1", "--nproc-per-node", str(processes)]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--max-restarts",
+        "1",
+        "--nproc-per-node",
+        str(processes),
+    ]
     how = ["-m", RUN] if processes == 1 else [*torchrun, "-m", RUN]
     done = subprocess.run(
         [sys.executable, *how, *arguments, "--out", str(out)], capture_output=True, text=True, timeout=900
@@ -47,9 +55,7 @@ def test_losses_equal_a_single_process(strategy: str, tmp_path: Path, request: p
 def test_a_killed_worker_loses_no_step(tmp_path: Path) -> None:
     alone = launch(1, tmp_path, "--strategy", "single", "--steps", "8")
     kept = str(tmp_path / "kept.pt")
-    broken = launch(
-        2, tmp_path, "--strategy", "hierarchical", "--steps", "8", "--checkpoint", kept, "--die-at", "5"
-    )
+    broken = launch(2, tmp_path, "--strategy", "hierarchical", "--steps", "8", "--checkpoint", kept, "--die-at", "5")
     assert broken["losses"] == pytest.approx(alone["losses"], rel=1e-5)
 
 
