@@ -2,60 +2,186 @@
 
 from __future__ import annotations
 
-import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import toprope
 from benchmarks import __main__ as benchmarks
+from tests.layers import PACKAGE, ROOT, import_cycles, imports, includes, reached, sources, unit_of, units
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "toprope"
-
-# A module imports only from names that come earlier in this list (its own package counts as one name).
+# A unit is a folder or a file right below toprope/. It imports, includes and names only what comes earlier in this list.
 ORDER = [
-    "errors", "dtypes", "finding", "soc", "cache", "vendor_paths", "build", "brackets", "source", "unit", "tiling", "trace", "runtime", "api",
-    "order", "timing", "check", "kernel", "launch", "profile", "deps", "tile", "project", "new", "testing", "compat", "report", "explore", "precision", "program", "tune", "validation",
-    "ops", "device", "array", "torch", "serve", "train", "plan", "deploy", "commands", "cli",
-]  # fmt: skip
+    "errors",
+    "dtypes",
+    "finding",
+    "soc",
+    "cache",
+    "ascendc",
+    "vendor_paths",
+    "build",
+    "brackets",
+    "source",
+    "unit",
+    "tiling",
+    "trace_columns",
+    "trace",
+    "runtime",
+    "api",
+    "order",
+    "timing",
+    "check",
+    "kernel",
+    "launch",
+    "profile",
+    "deps",
+    "tile",
+    "project",
+    "new",
+    "testing",
+    "compat",
+    "report",
+    "explore",
+    "precision",
+    "program",
+    "validation",
+    "ops",
+    "serve",
+    "train",
+    "commands",
+    "cli",
+]
+# Inside the header library, and inside serve/: the same, between the rooms. kernel_operator.h belongs to lib, which it brings along.
+HEADER_ROOMS = ["machine", "api", "lib", "host", "acl", "standalone"]
+SERVE_ROOMS = ["errors", "batching", "kernels", "model", "engine", "http", "planning", "merging"]
 
 
 def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+    return sources(PACKAGE, ".py")
 
 
-def unit_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def above(path: Path, used: Iterable[tuple[int, str]], order: list[str], unit: str) -> list[str]:
+    """What a file of `unit` uses that does not come before it in `order`, with the line."""
+    allowed = set(order[: order.index(unit) + 1])
+    place = path.relative_to(ROOT).as_posix()
+    return [f"{place}:{line} {unit} -> {name}" for line, name in used if name not in allowed]
 
 
-def imported_units(path: Path) -> set[str]:
-    """Units of toprope that a file imports, also inside functions; TYPE_CHECKING blocks count."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("toprope.")}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            if node.module == "toprope":
-                found |= {a.name for a in node.names}
-            elif node.module.startswith("toprope."):
-                found.add(node.module.split(".")[1])
-    return found
+def imported_units(path: Path, text: str | None = None) -> list[tuple[int, str]]:
+    public = set(toprope.__all__)  # what the front door re-exports lives in a lower unit
+    names = [(line, name.split(".")) for line, name in imports(path, text) if name.startswith("toprope.")]
+    return [(line, parts[1]) for line, parts in names if parts[1] not in public]
 
 
-def test_every_unit_has_a_layer() -> None:
-    assert {unit_of(p) for p in modules()} - {"__init__"} <= set(ORDER)
+def test_the_order_names_what_there_is() -> None:
+    assert len(ORDER) == len(set(ORDER))
+    assert sorted(set(ORDER) - units()) == [], "no such unit in the tree"
+    assert sorted(units() - set(ORDER)) == [], "a unit without a layer"
+    assert set(SERVE_ROOMS) == {room(p, "serve") for p in sources(PACKAGE / "serve", ".py", ".h", ".cpp")} - {
+        "__init__"
+    }
+    assert set(HEADER_ROOMS) == {header_room(p) for p in sources(PACKAGE / "ascendc", ".h", ".hpp", ".cpp")}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_imports_point_down(path: Path) -> None:
-    unit = unit_of(path)
-    if unit == "__init__":
-        return
-    allowed = set(ORDER[: ORDER.index(unit) + 1])
-    # What the public front door re-exports lives in a lower unit.
-    assert imported_units(path) <= allowed, f"{path.name} imports upwards: {sorted(imported_units(path) - allowed)}"
+def test_imports_point_down() -> None:
+    wrong: list[str] = []
+    for path in modules():
+        if path != PACKAGE / "__init__.py":
+            wrong += above(path, imported_units(path), ORDER, unit_of(path))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_are_absolute_and_stay_in_the_package() -> None:
+    wrong = []
+    for path in [*modules(), *sources(ROOT / "tests", ".py"), *sources(ROOT / "benchmarks", ".py")]:
+        shipped, bench = PACKAGE in path.parents, ROOT / "benchmarks" in path.parents
+        for line, name in imports(path):
+            top = name.split(".")[0]
+            if top == "" or (top == "tests" and (shipped or bench)) or (top == "benchmarks" and shipped):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_module_reaches_itself_through_others() -> None:
+    names = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()}
+    graph: dict[str, set[str]] = {}
+    for name, path in names.items():
+        used = {n if n in names else n.rpartition(".")[0] for _, n in imports(path, named=False)}
+        graph[name] = used & names.keys() - {name, "toprope"} if name != "toprope" else set()
+    assert import_cycles(graph) == []
+
+
+def room(path: Path, unit: str) -> str:
+    return path.relative_to(PACKAGE / unit).parts[0].partition(".")[0]
+
+
+def header_room(path: Path) -> str:
+    return room(path, "ascendc").replace("kernel_operator", "lib")
+
+
+def test_rooms_of_serve_point_down() -> None:
+    wrong: list[str] = []
+    for path in sources(PACKAGE / "serve", ".py"):
+        used = [(n, name.split(".")) for n, name in imports(path) if name.startswith("toprope.serve.")]
+        if room(path, "serve") != "__init__":
+            wrong += above(path, [(n, parts[2]) for n, parts in used], SERVE_ROOMS, room(path, "serve"))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_includes_point_down() -> None:
+    wrong: list[str] = []
+    for path in sources(PACKAGE, ".h", ".hpp", ".cpp"):
+        used = list(includes(path))
+        wrong += above(path, [(0, unit_of(p)) for p in used if PACKAGE in p.parents], ORDER, unit_of(path))
+        wrong += [f"{path}: {p}" for p in used if PACKAGE not in p.parents]
+        if unit_of(path) == "ascendc":
+            wrong += above(path, [(0, header_room(p)) for p in used], HEADER_ROOMS, header_room(path))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_module_reaches_over_by_path() -> None:
+    """A file beside a module is its own; what another unit has is asked from its Python name."""
+    wrong = []
+    for path in modules():
+        for line, place in reached(path):
+            own = PACKAGE / unit_of(path)
+            if not (own.is_dir() and (own in place.parents or own == place)) and not _may_name(path, place):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} {place}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_name(path: Path, place: Path) -> bool:
+    # A module right below toprope/ may name a file there, and vendor_paths.py the header library, whose only door it is.
+    return path.parent == PACKAGE and (place.is_file() or path.name == "vendor_paths.py") and PACKAGE in place.parents
+
+
+def test_the_layer_test_sees() -> None:
+    """Each way around the order, as a source that the tests above would find."""
+    where = PACKAGE / "soc" / "__init__.py"
+    for text, unit in (
+        ("import toprope.cli", "cli"),
+        ("from toprope import cli", "cli"),
+        ("def f():\n    from toprope.cli import main", "cli"),
+        ("if TYPE_CHECKING:\n    from toprope.serve.engine import engine", "serve"),
+        ("import importlib\nimportlib.import_module('toprope.check.replay')", "check"),
+    ):
+        found = imported_units(where, text)
+        assert [name for _, name in found] == [unit] and above(where, found, ORDER, "soc")
+    assert [name for _, name in imports(where, "from ..cli import main")] == ["..cli.main"]
+    for text, target in (
+        ("x = Path(__file__).parent.parent / 'check' / 'engine.cpp'", PACKAGE / "check" / "engine.cpp"),
+        ("x = pathlib.Path(__file__).resolve().parents[2] / 'docs'", ROOT / "docs"),
+        ("x = Path(__file__).with_name('a.toml')", PACKAGE / "soc" / "a.toml"),
+    ):
+        assert [place for _, place in reached(where, text)] == [target]
+    header = PACKAGE / "ascendc" / "machine" / "trace.h"
+    assert [header_room(p) for p in includes(header, '#include "../api/mmad.h"\n  # include "acl/acl.h"\n')] == [
+        "api",
+        "acl",
+    ]
+    assert import_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 
 
 def test_public_names_are_the_promised_ones() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from toprope.validation import report
 from toprope.validation.experiment import published, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "validation.md"
+PAGE = Path("docs") / "validation.md"  # of the checkout that it is called in
 
 
 def main(arguments: list[str] | None = None) -> int:

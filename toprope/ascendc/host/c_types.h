@@ -2,7 +2,7 @@
 // (C_DT_, C_FORMAT_) beside the enumerations of ge.
 #pragma once
 #ifdef TOPROPE_HOST
-#include "../host/template_numbers.h"
+#include "template_numbers.h"
 #else
-#include "kernel_macros.h"
+#include "../api/kernel_macros.h"
 #endif
