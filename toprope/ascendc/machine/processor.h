@@ -8,9 +8,7 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#endif  // not arm_neon.h: its float16_t is another one than Ascend C's
 
 namespace toprope {
 
@@ -59,7 +57,8 @@ inline RegisterFloats fused(RegisterFloats a, RegisterFloats b, RegisterFloats c
 #elif defined(__FMA__)
     return (RegisterFloats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #elif defined(__aarch64__)
-    return (RegisterFloats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+    asm("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
+    return c;
 #else
     RegisterFloats out;
     for (uint32_t i = 0; i < kRegisterFloats; ++i) out[i] = fused(a[i], b[i], c[i]);
@@ -77,12 +76,17 @@ inline void narrow_halves(uint16_t* out, const float* in) { _mm_storeu_si128((__
 #elif defined(__aarch64__)
 inline constexpr bool kConvertsHalf = true;
 inline void widen_halves(float* out, const uint16_t* in) {
-    const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(in));
-    vst1q_f32(out, vcvt_f32_f16(vget_low_f16(h)));
-    vst1q_f32(out + 4, vcvt_high_f32_f16(h));
+    for (int i = 0; i < 8; ++i) {
+        __fp16 h;
+        std::memcpy(&h, in + i, sizeof h);
+        out[i] = h;
+    }
 }
 inline void narrow_halves(uint16_t* out, const float* in) {
-    vst1q_u16(out, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(in)), vld1q_f32(in + 4))));
+    for (int i = 0; i < 8; ++i) {
+        const __fp16 h = in[i];
+        std::memcpy(out + i, &h, sizeof h);
+    }
 }
 #else
 inline constexpr bool kConvertsHalf = false;

@@ -24,7 +24,9 @@ struct CacheShape {  // strides count elements
 namespace {
 
 constexpr float kMasked = -1e30f;
-constexpr int kMaxRows = 4;
+// Rows and columns of sixteen that are computed together: what the registers hold.
+constexpr int kMaxRows = kRegisterLanes == 16 ? 4 : (kRegisterLanes == 8 || kRegisters == 32 ? 2 : 1),
+              kColumns = kRegisterLanes == 16 ? 4 : 2;
 
 // Turn the queries and keys of each token by its position and put keys and values into the cache.
 template <class T>
@@ -85,7 +87,6 @@ inline void scores(const Rows<R>& rows, const T* keys, const T* next, std::int64
 
 template <int R, class T>
 inline void add_values(const Rows<R>& rows, const T* values, const T* next, int head, const float p[R][kLanes], const float fade[R]) {
-    constexpr int kColumns = 4;
     constexpr int kLine = 64 / sizeof(T);
     for (int at = 0; at < kLanes * head; at += kLine) __builtin_prefetch(next + at);
     for (int column = 0; column < head; column += kColumns * kLanes) {
@@ -116,7 +117,6 @@ inline void add_values(const Rows<R>& rows, const T* values, const T* next, int 
 
 template <int R, class T>
 void attend(Rows<R>& rows, const T* cache, const CacheShape& s, const std::int32_t* table, int kv_head) {
-    const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const std::int32_t last = *std::max_element(rows.last, rows.last + R);
     const std::int64_t head_stride = static_cast<std::int64_t>(s.block_tokens) * s.head;
     const auto head_of = [&](int block) { return cache + table[block] * s.block_stride + s.layer_offset + kv_head * head_stride; };
@@ -133,11 +133,12 @@ void attend(Rows<R>& rows, const T* cache, const CacheShape& s, const std::int32
         scores<R>(rows, keys + inside, next_keys + next_inside, s.block_tokens, s.head, score);
         float p[R][kLanes], fade[R];
         for (int r = 0; r < R; ++r) {
-            if (first + kLanes > rows.last[r] + 1) score[r] = lane <= rows.last[r] - first ? score[r] : splat(kMasked);
+            const std::int32_t seen = rows.last[r] + 1 - first;
+            if (seen < kLanes) score[r] = first_lanes(score[r], seen, kMasked, 0);
             const float peak = std::max(rows.peak[r], highest(score[r]));
-            fade[r] = peak == rows.peak[r] ? 1.0f : exponential(splat(rows.peak[r] - peak))[0];
+            fade[r] = peak == rows.peak[r] ? 1.0f : exponential(rows.peak[r] - peak);
             Floats e = exponential(score[r] - peak);
-            if (first + kLanes > rows.last[r] + 1) e = lane <= rows.last[r] - first ? e : splat(0.0f);
+            if (seen < kLanes) e = first_lanes(e, seen, 0.0f, 0);
             store(p[r], e);
             rows.weight[r] = rows.weight[r] * fade[r] + total(e);
             rows.peak[r] = peak;
@@ -182,13 +183,15 @@ void attention(const T* qkv, T* out, const T* cache, const CacheShape& s, const 
         for (std::int64_t item = 0; item < count * s.kv_heads; ++item) {
             const std::int32_t* piece = pieces[item / s.kv_heads];
             const int kv_head = static_cast<int>(item % s.kv_heads), rows = piece[1] * group;
-            const auto run = [&](auto attend_some, int first) {
-                attend_some(qkv, out, cache, s, tables + piece[3], kv_head, piece[0], piece[2], first, scale, scratch.data());
+            const auto run = [&](auto attend_some, int first_row) {
+                attend_some(qkv, out, cache, s, tables + piece[3], kv_head, piece[0], piece[2], first_row, scale, scratch.data());
             };
             int row = 0;
-            for (; row + 4 <= rows; row += 4) run(attend_rows<4, T>, row);
-            if (rows - row == 3) run(attend_rows<3, T>, row);
-            if (rows - row == 2) run(attend_rows<2, T>, row);
+            for (; row + kMaxRows <= rows; row += kMaxRows) run(attend_rows<kMaxRows, T>, row);
+            if constexpr (kMaxRows > 3)
+                if (rows - row == 3) run(attend_rows<3, T>, row);
+            if constexpr (kMaxRows > 2)
+                if (rows - row == 2) run(attend_rows<2, T>, row);
             if (rows - row == 1) run(attend_rows<1, T>, row);
         }
     }

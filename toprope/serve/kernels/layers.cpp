@@ -2,6 +2,7 @@
 // each output element is computed by the same operations in the same order whatever the number of rows and threads.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "vectors.h"
@@ -44,52 +45,59 @@ void gated(const T* x, T* out, std::int64_t rows, std::int64_t width) {
     for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t i = 0; i < width; i += kLanes) {
             const Floats gate = load(x + 2 * r * width + i), up = load(x + (2 * r + 1) * width + i);
-            store(out + r * width + i, gate / (1.0f + exponential(-gate)) * up);
+            store(out + r * width + i, gate / (exponential(-gate) + 1.0f) * up);
         }
 }
 
-constexpr int kPanel = 2 * kLanes;  // outputs that are computed together
-constexpr int kTile = 12;           // rows that are computed together: 24 of 32 vector registers hold sums
+constexpr int kPanel = 32;  // outputs whose weights lie together
+
+// Rows and registers of a row that are computed together: their sums fill the registers but for the few that operands need. With few
+// rows, more of a row: enough sums that do not wait for each other.
+constexpr int kTile = kRegisters == 32 && kRegisterLanes == 16 ? 12 : 6;
+constexpr int parts_of(int rows) {
+    const int most = kPanel / kRegisterLanes, fit = (kRegisters - 4) / (rows < 3 ? rows + 1 : rows);
+    return fit >= most ? most : (fit >= 4 ? 4 : 2);
+}
 
 template <int R, class T, class Out>
 void multiply_tile(const float* x, const T* panel, const T* next, const T* bias, Out* out, std::int64_t inner, std::int64_t outer,
                    std::int64_t columns) {
-    Floats sum[R][2] = {};
-    for (std::int64_t k = 0; k < inner; ++k) {
-        const Floats a = load(panel + k * kPanel), b = load(panel + k * kPanel + kLanes);
-        __builtin_prefetch(next + k * kPanel, 0, 2);
-        __builtin_prefetch(next + k * kPanel + kPanel - 1, 0, 2);
+    constexpr int kParts = parts_of(R), kWidth = kParts * kRegisterLanes;
+    for (int at = 0; at < kPanel && at < columns; at += kWidth) {
+        Register sum[R][kParts] = {};
+        for (std::int64_t k = 0; k < inner; ++k) {
+            Register weight[kParts];
+#pragma GCC unroll 8
+            for (int p = 0; p < kParts; ++p) weight[p] = load_part(panel + k * kPanel + at + p * kRegisterLanes);
+            __builtin_prefetch(next + k * kPanel + at, 0, 2);
+            __builtin_prefetch(next + k * kPanel + at + kWidth - 1, 0, 2);
+#pragma GCC unroll 12
+            for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+                for (int p = 0; p < kParts; ++p) sum[r][p] += weight[p] * x[r * inner + k];
+        }
 #pragma GCC unroll 12
         for (int r = 0; r < R; ++r) {
-            sum[r][0] += a * x[r * inner + k];
-            sum[r][1] += b * x[r * inner + k];
+            float row[kWidth];
+#pragma GCC unroll 8
+            for (int p = 0; p < kParts; ++p) store(row + p * kRegisterLanes, sum[r][p]);
+            for (std::int64_t c = at; c < at + kWidth && c < columns; ++c)
+                store(out + r * outer + c, bias ? row[c - at] + to_float(bias[c]) : row[c - at]);
         }
     }
-    for (int r = 0; r < R; ++r) {
-        float row[kPanel];
-        store(row, sum[r][0]);
-        store(row + kLanes, sum[r][1]);
-        for (std::int64_t c = 0; c < columns; ++c) store(out + r * outer + c, bias ? row[c] + to_float(bias[c]) : row[c]);
-    }
+}
+
+template <class T, class Out>
+using Tile = void (*)(const float*, const T*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
+template <class T, class Out, int... rows>
+constexpr Tile<T, Out> tile_of(std::int64_t count, std::integer_sequence<int, rows...>) {
+    constexpr Tile<T, Out> tiles[] = {multiply_tile<rows + 1, T, Out>...};
+    return tiles[count - 1];
 }
 
 // out[rows][outer] = x[rows][inner] * weight^T + bias. The weight is packed in panels [outer / 32][inner][32].
 template <class T, class Out>
 void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64_t rows, std::int64_t inner, std::int64_t outer) {
-    using Tile = void (*)(const float*, const T*, const T*, const T*, Out*, std::int64_t, std::int64_t, std::int64_t);
-    static constexpr Tile tiles[kTile + 1] = {nullptr,
-                                              multiply_tile<1, T, Out>,
-                                              multiply_tile<2, T, Out>,
-                                              multiply_tile<3, T, Out>,
-                                              multiply_tile<4, T, Out>,
-                                              multiply_tile<5, T, Out>,
-                                              multiply_tile<6, T, Out>,
-                                              multiply_tile<7, T, Out>,
-                                              multiply_tile<8, T, Out>,
-                                              multiply_tile<9, T, Out>,
-                                              multiply_tile<10, T, Out>,
-                                              multiply_tile<11, T, Out>,
-                                              multiply_tile<kTile, T, Out>};
     const std::int64_t count = (outer + kPanel - 1) / kPanel;
 #pragma omp parallel for schedule(dynamic, 4)
     for (std::int64_t p = 0; p < count; ++p) {
@@ -97,8 +105,9 @@ void linear(const float* x, const T* panels, const T* bias, Out* out, std::int64
         const T* panel = panels + p * inner * kPanel;
         const T* next = p + 1 < count ? panel + inner * kPanel : panel;  // fetched while the last rows are computed
         for (std::int64_t r = 0; r < rows; r += kTile)
-            tiles[std::min<std::int64_t>(kTile, rows - r)](x + r * inner, panel, r + kTile < rows ? panel : next,
-                                                           bias ? bias + first : nullptr, out + r * outer + first, inner, outer, columns);
+            tile_of<T, Out>(std::min<std::int64_t>(kTile, rows - r), std::make_integer_sequence<int, kTile>())(
+                x + r * inner, panel, r + kTile < rows ? panel : next, bias ? bias + first : nullptr, out + r * outer + first, inner, outer,
+                columns);
     }
 }
 
