@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toprope.dtypes import DTYPES
 from toprope.kernel import Run
 from toprope.profile import whatif
-from toprope.trace import PIPES
+from toprope.trace import PIPES, Trace
+
+NEAR = 0.7
+"""The share of a limit from which it is called the bound."""
+# By the element type's number in the low bits of a trace's arg; a number that names no type counts as 4 bytes.
+_BITS = {d.code: d.bits for d in DTYPES if d.name != "none"}
+_IN_32_BYTES = np.array([256 // _BITS.get(code, 32) for code in range(16)])
 
 
 @dataclass(frozen=True)
@@ -48,16 +55,24 @@ def roofline(run: Run) -> Roofline:
     even = float(core_time.mean() / core_time.max()) if len(core_time) and core_time.max() > 0 else 0.0
     parallel = min(1.0, len(active) / cores) * even
     shares = {"compute": compute_cycles / cycles, "memory": memory_cycles / cycles}
-    nearest = max(shares, key=lambda k: shares[k])
-    bound = nearest if shares[nearest] >= 0.7 else ("parallelism" if parallel < 0.7 else "latency")
-    cube = whatif.kinds(trace, "compute") & (trace.instrs["pipe"] == PIPES.index("M"))
-    # A cube step multiplies 16 x k0 by k0 x 16; a vector repeat works on 256 bytes.
-    k0 = np.array([8, 16, 16, 32, 32, 16, 16, 8, 8, 4, 4, 64, 32, 4, 8, 8])[trace.instrs["arg"] & 15]
-    lanes = k0 * 8
-    vector = whatif.kinds(trace, "compute") & (trace.instrs["pipe"] == PIPES.index("V"))
-    operations = float(
-        (trace.instrs["work"] * k0 * 512.0)[cube].sum() + (trace.instrs["work"].astype(float) * lanes)[vector].sum()
-    )
+    bound = bound_of(shares["compute"], shares["memory"], parallel)
     return Roofline(
-        shares["compute"], shares["memory"], parallel, compute_cycles, memory_cycles, bound, operations, moved
+        shares["compute"], shares["memory"], parallel, compute_cycles, memory_cycles, bound, operations(trace), moved
     )
+
+
+def bound_of(compute: float, memory: float, parallelism: float) -> str:
+    """The limit that a run is near (at NEAR of it): compute or memory; else parallelism, if that is short; else latency."""
+    if max(compute, memory) >= NEAR:
+        return "compute" if compute >= memory else "memory"
+    return "parallelism" if parallelism < NEAR else "latency"
+
+
+def operations(trace: Trace) -> float:
+    """Arithmetic operations of a run: two a product step of the cube, one a lane of a vector instruction."""
+    computes, pipe = whatif.kinds(trace, "compute"), trace.instrs["pipe"]
+    work = trace.instrs["work"].astype(float)
+    in_32_bytes = _IN_32_BYTES[trace.instrs["arg"] & 15]
+    cube, vector = computes & (pipe == PIPES.index("M")), computes & (pipe == PIPES.index("V"))
+    # A cube step multiplies 16 x k0 by k0 x 16, where k0 elements are 32 bytes; a vector repeat works on 256 bytes.
+    return float((work * in_32_bytes * 2 * 16 * 16)[cube].sum() + (work * in_32_bytes * 8)[vector].sum())

@@ -262,6 +262,21 @@ def test_a_fork_continues_from_the_prompt_of_its_parent() -> None:
     assert child.output_tokens == parent.output_tokens == reference_output(parent.prompt_tokens, 6)
 
 
+@pytest.mark.parametrize(("others", "runs"), [(4, True), (5, False)])
+def test_a_fork_leaves_the_watermark_free(others: int, runs: bool) -> None:
+    """10 blocks, 3 of them spare: a fork runs while more than 3 are free, and is queued when it would eat into them."""
+    cache = KvCache(10, 4, watermark=0.3)
+    assert cache.watermark_blocks == 3
+    scheduler = Scheduler(cache, SchedulerLimits(max_batch_size=8, max_tokens=64))
+    engine = TokenEngine(cache)
+    scheduler.add(Request("parent", [0] * 6, 6))  # two blocks
+    scheduler.add(Request("others", [1] * (4 * others - 2), 2))
+    scheduler.update(batch := scheduler.step(0.0), engine.run(batch), 0.5)
+    assert cache.device.free_count == 10 - 2 - others
+    assert scheduler.fork("parent", Request("child", [0] * 6, 6), 0.6) is runs
+    run_all(scheduler, engine)
+
+
 @pytest.mark.parametrize(
     ("request_", "error", "words"),
     [

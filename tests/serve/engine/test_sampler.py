@@ -106,6 +106,10 @@ def test_penalties() -> None:
     assert one(replace(GREEDY, frequency_penalty=0.06), output=[1]) == 1
     assert one(replace(GREEDY, frequency_penalty=0.06), output=[1, 1]) == 3
     assert one(replace(GREEDY, repetition_penalty=1.1), prompt=[1]) == 3, "repetition looks at the prompt too"
+    # An answer of other tokens: the prompt's own still do not count for presence and frequency.
+    assert one(replace(GREEDY, presence_penalty=0.2), prompt=[1], output=[0]) == 1
+    assert one(replace(GREEDY, frequency_penalty=0.06), prompt=[1], output=[1]) == 1, "once in the answer, not twice"
+    assert one(replace(GREEDY, frequency_penalty=0.06), prompt=[1, 1, 1], output=[0]) == 1
     negative = np.array([[-1.0, -1.05]], dtype=np.float32)
     assert Sampler().sample(negative, [request(replace(GREEDY, repetition_penalty=1.1), prompt=[0])])[0].token == 1
 
