@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from toprope.serve.batching.request import Request, SamplingParams
+from toprope.serve.engine import sampler as sampler_module
 from toprope.serve.engine.sampler import Sampler
 
 GREEDY = SamplingParams(temperature=0)
@@ -125,3 +126,30 @@ def test_logprobs_are_those_of_the_model_before_temperature_and_penalties() -> N
     (bare,) = Sampler().sample(LOGITS[None].copy(), [request(replace(params, logprobs=0))])
     assert bare.top == ()
     assert bare.logprob is not None
+
+
+CUTS = [
+    SamplingParams(),
+    SamplingParams(temperature=0.3),
+    SamplingParams(top_k=1),
+    SamplingParams(top_k=40),
+    SamplingParams(top_p=0.9),
+    SamplingParams(top_p=0.05),
+    SamplingParams(min_p=0.05),
+    SamplingParams(temperature=0.7, top_k=900, top_p=0.95, min_p=0.001),
+]
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("vocabulary", [1, 15, 511, 5000])
+@pytest.mark.parametrize("params", CUTS, ids=str)
+def test_compiled_rows_draw_what_numpy_draws(params: SamplingParams, vocabulary: int) -> None:
+    if sampler_module._compiled() is None:
+        pytest.skip("no C++ compiler")
+    rng = np.random.default_rng(vocabulary)
+    logits = np.round(rng.normal(0, 3, (64, vocabulary)) * 8).astype(np.float32) / 8  # with ties
+    logits[::3, : vocabulary // 2] = -np.inf  # a masked half
+    requests = [request(replace(params, seed=seed), output=[0] * (seed % 5)) for seed in range(64)]
+    sampler = Sampler()
+    expected = [sampler._sample_row(row.copy(), r).token for row, r in zip(logits, requests, strict=True)]
+    assert [s.token for s in sampler.sample(logits.copy(), requests)] == expected

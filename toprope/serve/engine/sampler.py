@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprope.errors import CompileFailed, NoCompiler
 from toprope.serve.batching.request import Request, SamplingParams
+from toprope.serve.kernels.native import load_library
 
 _Floats = NDArray[np.float32]
 _HEAD = 256  # the likeliest tokens are sorted first; rarely are more needed for top_p
@@ -42,11 +46,26 @@ class Sampler:
 
     def sample(self, logits: _Floats, requests: Sequence[Request]) -> list[Sampled]:
         """One token per row of `logits` `[requests, vocab]`; the logits may be overwritten."""
-        best = logits.argmax(axis=1).tolist() if len(requests) else []
+        if not requests:
+            return []
+        if _compiled() is None:
+            return [self._sample_row(row, request) for row, request in zip(logits, requests, strict=True)]
+        raw = {i: logits[i].copy() for i, r in enumerate(requests) if r.sampling.logprobs is not None}
+        for row, request in zip(logits, requests, strict=True):
+            if _has_penalty(request.sampling):
+                _penalise(row, request)
+        tokens = sample_tokens(np.ascontiguousarray(logits), [self._params(r) for r in requests])
         return [
-            Sampled(token) if _is_plain_greedy(request.sampling) else self._sample_row(row, request)
-            for row, token, request in zip(logits, best, requests, strict=True)
+            _with_logprobs(raw[i], token, r.sampling.logprobs or 0) if i in raw else Sampled(token)
+            for i, (token, r) in enumerate(zip(tokens, requests, strict=True))
         ]
+
+    def _params(self, request: Request) -> SampleParams:
+        p = request.sampling
+        greedy = p.temperature <= 0
+        return SampleParams(
+            0.0 if greedy else p.temperature, p.top_p, p.min_p, p.top_k or 0, 0 if greedy else self._seed(request), request.output_length
+        )  # fmt: skip
 
     def _sample_row(self, logits: _Floats, request: Request) -> Sampled:
         params = request.sampling
@@ -54,25 +73,63 @@ class Sampler:
         _penalise(logits, request)
         greedy = params.temperature <= 0
         token = int(logits.argmax()) if greedy else _draw(logits, params, self._uniform(request))
-        if params.logprobs is None:
-            return Sampled(token)
-        top = _likeliest(raw, params.logprobs)
-        total = _log_total(raw)
-        return Sampled(
-            token, float(raw[token]) - total, tuple(TokenLogprob(int(t), float(raw[t]) - total) for t in top)
-        )
+        return Sampled(token) if params.logprobs is None else _with_logprobs(raw, token, params.logprobs)
 
     def _uniform(self, request: Request) -> float:
+        bits = np.random.Philox(key=self._seed(request), counter=request.output_length)
+        return float(np.random.Generator(bits).random())
+
+    def _seed(self, request: Request) -> int:
         seed = request.sampling.seed
         if seed is None:
             digest = hashlib.blake2b(request.id.encode(), key=self._salt, digest_size=8).digest()
             seed = int.from_bytes(digest, "little")
-        bits = np.random.Philox(key=seed % 2**64, counter=request.output_length)
-        return float(np.random.Generator(bits).random())
+        return seed % 2**64
 
 
-def _is_plain_greedy(params: SamplingParams) -> bool:
-    return params.temperature <= 0 and params.logprobs is None and not _has_penalty(params)
+@cache
+def _compiled() -> ctypes.CDLL | None:
+    """The library of kernels, or nothing where it cannot be compiled: NumPy draws there, one row after the other."""
+    try:
+        return load_library()
+    except (NoCompiler, CompileFailed):
+        return None
+
+
+class SampleParams(NamedTuple):
+    """Mirror of `SampleParams` in sampling.cpp: how one row is drawn. A temperature of 0 takes the highest logit."""
+
+    temperature: float
+    top_p: float
+    min_p: float
+    top_k: int
+    seed: int
+    counter: int
+
+
+_ROW = np.dtype(
+    [("temperature", "f4"), ("top_p", "f4"), ("min_p", "f4"), ("top_k", "i4"), ("seed", "u8"), ("counter", "u8")]
+)
+
+
+def sample_tokens(logits: _Floats, params: Sequence[SampleParams]) -> list[int]:
+    """One token per row of `logits` (C-contiguous), all rows at once on the threads of OpenMP; needs the compiled library."""
+    library = _compiled()
+    assert library is not None
+    rows = np.array([tuple(p) for p in params], _ROW)
+    tokens = np.empty(len(rows), np.int64)
+    size = ctypes.c_int64
+    library.sample_tokens(
+        ctypes.c_void_p(logits.ctypes.data), ctypes.c_void_p(rows.ctypes.data), ctypes.c_void_p(tokens.ctypes.data),
+        size(len(rows)), size(logits.shape[1]),
+    )  # fmt: skip
+    return [int(t) for t in tokens]
+
+
+def _with_logprobs(raw: _Floats, token: int, count: int) -> Sampled:
+    total = _log_total(raw)
+    top = tuple(TokenLogprob(int(t), float(raw[t]) - total) for t in _likeliest(raw, count))
+    return Sampled(token, float(raw[token]) - total, top)
 
 
 def _has_penalty(params: SamplingParams) -> bool:

@@ -10,7 +10,7 @@ from toprope.build import shared_library
 from toprope.errors import CompileFailed
 
 _HERE = Path(__file__).parent
-_SOURCES = ("attention.cpp", "layers.cpp")
+_SOURCES = ("attention.cpp", "layers.cpp", "sampling.cpp")
 # Sums are products accumulated in a fixed order; a fused multiply-add keeps that order and is twice as fast.
 _FLAGS = ("-O3", "-ffp-contract=fast")
 
