@@ -157,6 +157,8 @@ def _draw(logits: _Floats, params: SamplingParams, uniform: float) -> int:
         order = _likeliest(logits, params.top_k)
     elif params.top_p < 1:
         order = _nucleus(logits, weights, params.top_p)
+    elif params.min_p > 0:
+        order = _likeliest(logits, int((weights >= params.min_p).sum()))
     else:
         order = np.arange(len(weights))
     kept = weights[order]
