@@ -104,3 +104,18 @@ def test_assert_may_follow_an_expression_and_a_wrapper_may_launch(tmp_path: Path
     assert [f.places[0].line for f in failed] == [5, 7], "an assertion that fails is reported at its line"
     with pytest.raises(BadInput, match=r"bad\.cpp:2"):
         unit.rewritten("void f() {\n<<<1, 2>>>(y); }", "bad.cpp")
+
+
+@pytest.mark.parametrize(
+    ("lines", "task"),
+    [
+        ("", "KERNEL_TYPE_MIX_AIC_1_2"),
+        ("#define ASCENDC_CUBE_ONLY\n", "KERNEL_TYPE_AIC_ONLY"),
+    ],
+)
+def test_a_matmul_object_is_asked_by_vector_cores_unless_it_is_kept_to_the_cube(
+    tmp_path: Path, lines: str, task: str
+) -> None:
+    text = '#include "lib/matmul_intf.h"\nextern "C" __global__ __aicore__ void k(GM_ADDR x) { REGIST_MATMUL_OBJ(a, b, c); }\n'
+    (tmp_path / "k.cpp").write_text(lines + text)
+    assert toprope.load(tmp_path / "k.cpp").k.entry.task_type == task

@@ -19,6 +19,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 _TASK = re.compile(r"KERNEL_TASK_TYPE_DEFAULT\s*\(\s*(?:AscendC::)?(KERNEL_TYPE_\w+)\s*\)")
 _TASK_BY_KEY = re.compile(r"KERNEL_TASK_TYPE\s*\(\s*(\w+)\s*,\s*(?:AscendC::)?(\w+)\s*\)")
 _CUBE = re.compile(r"\b(Mmad|LoadData|LoadDataWithTranspose|Fixpipe|REGIST_MATMUL_OBJ|MatmulImpl|matmul_intf)\b")
+_OBJECT = re.compile(r"\bREGIST_MATMUL_OBJ\b")
 _VECTOR = re.compile(r"\b(VECIN|VECOUT|VECCALC)\b")
 _CUBE_ONLY = re.compile(r"^\s*#\s*define\s+ASCENDC_CUBE_ONLY\b", re.M)
 
@@ -163,6 +164,6 @@ def _task_type(marks: str, whole: str) -> str:
         return f"KERNEL_TYPE_MIX_AIC_1_{mix.group(1)}"
     if not _CUBE.search(whole):
         return "KERNEL_TYPE_AIV_ONLY"
-    return (
-        "KERNEL_TYPE_MIX_AIC_1_2" if _VECTOR.search(whole) and not _CUBE_ONLY.search(whole) else "KERNEL_TYPE_AIC_ONLY"
-    )
+    # A Matmul object is asked by the vector cores unless the source keeps it to the cube core.
+    both = (_VECTOR.search(whole) or _OBJECT.search(whole)) and not _CUBE_ONLY.search(whole)
+    return "KERNEL_TYPE_MIX_AIC_1_2" if both else "KERNEL_TYPE_AIC_ONLY"

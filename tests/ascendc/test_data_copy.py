@@ -122,6 +122,17 @@ extern "C" __global__ __aicore__ void through_l1(GM_ADDR x, GM_ADDR out, int32_t
     DataCopy(bias, source, DataCopyParams(2, 1, 2, 1));
     DataCopy(fix, quant, DataCopyParams(2, 1, 4, 2));
 }
+extern "C" __global__ __aicore__ void nd2nz_int4(GM_ADDR x, GM_ADDR out, int32_t n, int32_t pairs) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    LocalTensor<int4b_t> l1(TPosition::A1, 0, 16384);
+    GlobalTensor<int4b_t> xg;
+    xg.SetGlobalBuffer((__gm__ int4b_t*)x);
+    DataCopy(l1, xg, Nd2NzParams(1, n, pairs, 0, pairs, n, 1, 0));
+    PipeBarrier<PIPE_ALL>();
+    GlobalTensor<int8_t> og;
+    og.SetGlobalBuffer((__gm__ int8_t*)out);
+    DataCopy(og, l1.ReinterpretCast<int8_t>(), n * ((pairs + 31) / 32 * 32));
+}
 extern "C" __global__ __aicore__ void nd2nz_l1(GM_ADDR x, GM_ADDR out, int32_t n, int32_t d) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     LocalTensor<int8_t> l1(TPosition::A1, 0, 8192);
@@ -288,6 +299,14 @@ def test_nd_to_nz_into_l1(n: int, d: int) -> None:
     out = np.zeros(n * (-(-d // 32) * 32), np.int8)
     cube().nd2nz_l1[1](x, out, n, d)
     np.testing.assert_array_equal(out, nz_oracle(x, np.zeros_like(out), (1, n, d, 0, d, n, 1, 0)))
+
+
+@pytest.mark.parametrize(("n", "pairs"), [(1, 32), (5, 33), (16, 64), (3, 7)])
+def test_a_layout_copy_of_int4_counts_pairs(n: int, pairs: int) -> None:
+    x = (np.arange(n * pairs) % 100).astype(np.int8)
+    out = np.zeros(n * (-(-pairs // 32) * 32), np.int8)
+    cube().nd2nz_int4[1](x, out, n, pairs)
+    np.testing.assert_array_equal(out, nz_oracle(x, np.zeros_like(out), (1, n, pairs, 0, pairs, n, 1, 0)))
 
 
 def test_addresses_off_32_bytes_are_reported_and_their_neighbours_are_not() -> None:

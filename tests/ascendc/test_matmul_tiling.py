@@ -131,6 +131,43 @@ def test_large_products_use_all_cores_evenly(host: ctypes.CDLL) -> None:
     assert t["baseM"] * t["baseN"] >= 128 * 128  # large blocks: few reads of A and B
 
 
+@pytest.mark.parametrize(("m", "n", "k", "cores"), [(512, 512, 128, 2), (256, 256, 64, 2), (1024, 640, 256, 2)])
+def test_cores_get_whole_rows_when_the_cuts_are_much_alike(
+    host: ctypes.CDLL, m: int, n: int, k: int, cores: int
+) -> None:
+    t = tiled(host, m, n, k, cores)
+    assert (t["usedCoreNum"], t["singleCoreM"], t["singleCoreN"]) == (cores, m // cores, n)
+
+
+def test_the_librarys_own_tiling_is_saved_as_it_lies() -> None:
+    text = """#include "register/tilingdata_base.h"
+#include "register/vendor_tilings.h"
+BEGIN_TILING_DATA_DEF(Outer)
+TILING_DATA_FIELD_DEF(uint16_t, first);
+TILING_DATA_FIELD_DEF_STRUCT(TCubeTiling, cube);
+END_TILING_DATA_DEF;
+extern "C" int64_t saved(int32_t* to, int32_t whole) {
+    optiling::TCubeTiling t;
+    t.set_usedCoreNum(3), t.set_M(77), t.set_BatchNum(5);
+    Outer outer;
+    outer.set_first(9), outer.cube = t;
+    const optiling::TilingDef& d = whole ? static_cast<const optiling::TilingDef&>(outer) : t;
+    d.SaveToBuffer(to, d.GetDataSize() - 1);
+    const int32_t untouched = to[0];
+    d.SaveToBuffer(to, d.GetDataSize());
+    return untouched == -1 ? static_cast<int64_t>(d.GetDataSize()) : -1;
+}
+""".replace("BEGIN_TILING", "namespace optiling {\nBEGIN_TILING").replace(
+        "END_TILING_DATA_DEF;", "END_TILING_DATA_DEF;\n}\nusing optiling::Outer;"
+    )
+    library = ctypes.CDLL(str(shared_library(text, include=(Path(INCLUDE), Path(INCLUDE) / "host"))))
+    alone, inside = np.full(80, -1, np.int32), np.full(80, -1, np.int32)
+    size = library.saved(alone.ctypes.data_as(ctypes.c_void_p), 0)
+    assert library.saved(inside.ctypes.data_as(ctypes.c_void_p), 1) == size + 8 and size == 200
+    assert list(alone[:2]) == [3, 77] and 5 in alone[40:50] and alone[50] == -1
+    assert inside[0] == 9 and list(inside[2:52]) == list(alone[:50])
+
+
 def test_k_is_split_only_when_allowed_and_worth_it(host: ctypes.CDLL) -> None:
     assert tiled(host, 16, 16, 8192, 24)["usedCoreNum"] == 1
     assert tiled(host, 16, 16, 8192, 24, HALF, FLOAT, 0, 0, 0, 1)["usedCoreNum"] > 4

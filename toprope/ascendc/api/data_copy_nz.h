@@ -43,6 +43,12 @@ void keep_order(const CopyEnd& d, const CopyEnd& s, uint64_t to, uint64_t from, 
                       static_cast<int64_t>(loops)...});
 }
 
+// What an element is to a layout copy: two of int4b_t count as one, as its instruction moves bytes.
+template <typename T>
+constexpr uint64_t nz_bytes(uint64_t elements) {
+    return elements * sizeof(T);
+}
+
 template <typename T, typename Src>
 void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const AscendC::Nd2NzParams& p, Site site) {
     static_assert(sizeof(T) <= 4, "DataCopy ND2NZ: this chip has it for elements of 1, 2 and 4 bytes");
@@ -64,15 +70,15 @@ void copy_nd2nz(const AscendC::LocalTensor<T>& dst, const Src& src, const Ascend
                     {"dstNzNStride", p.dstNzNStride.meant, 1, 16384},
                     {"dstNzMatrixStride", p.dstNzMatrixStride.meant, 0, kMax16}},
                    site);
-    const uint64_t matrices = p.ndNum, rows = p.nValue, row_bytes = bytes_of<T>(p.dValue);
+    const uint64_t matrices = p.ndNum, rows = p.nValue, row_bytes = nz_bytes<T>(p.dValue);
     if (matrices == 0 || rows == 0 || row_bytes == 0) return;
-    const uint64_t src_row = bytes_of<T>(p.srcDValue), src_matrix = bytes_of<T>(p.srcNdMatrixStride);
+    const uint64_t src_row = nz_bytes<T>(p.srcDValue), src_matrix = nz_bytes<T>(p.srcNdMatrixStride);
     const NzShape z{matrices,
                     rows,
                     (row_bytes + kBlockBytes - 1) / kBlockBytes,
                     uint64_t{p.dstNzNStride} * kBlockBytes,
                     uint64_t{p.dstNzC0Stride} * kBlockBytes,
-                    bytes_of<T>(p.dstNzMatrixStride)};
+                    nz_bytes<T>(p.dstNzMatrixStride)};
     CopyEnd d, s;
     if (!(open_end(d, op, "dst", dst, nz_span(z), true, site) &
           open_end(s, op, "src", src, (matrices - 1) * src_matrix + (rows - 1) * src_row + row_bytes, false, site)))

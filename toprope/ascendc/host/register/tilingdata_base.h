@@ -39,14 +39,7 @@ public:
     void SaveToBuffer(void* to, size_t capacity) const {
         if (to == nullptr || capacity < GetDataSize()) return;
         std::memset(to, 0, GetDataSize());
-        for (const TilingField& field : fields_) {
-            auto* at = static_cast<uint8_t*>(to) + field.offset;
-            const auto* kept = reinterpret_cast<const uint8_t*>(this) + field.kept;
-            if (const TilingDef* inner = nested(field); inner != nullptr)
-                inner->save(at);
-            else
-                std::memcpy(at, kept, field.element_bytes * field.count);
-        }
+        save(static_cast<uint8_t*>(to));
         last_saved() = this->name_;
     }
     void SetDataPtr(void*) {}
@@ -72,7 +65,16 @@ protected:
     void add_nested(const char* type, const char* name, const TilingDef* kept) {
         place(type, name, kept->GetDataSize(), 8, 1, reinterpret_cast<const uint8_t*>(kept), true);
     }
-    virtual void save(uint8_t* to) const { SaveToBuffer(to, GetDataSize()); }
+    // Writes the fields into bytes that are zero.
+    virtual void save(uint8_t* to) const {
+        for (const TilingField& field : fields_) {
+            const auto* kept = reinterpret_cast<const uint8_t*>(this) + field.kept;
+            if (const TilingDef* inner = nested(field); inner != nullptr)
+                inner->save(to + field.offset);
+            else
+                std::memcpy(to + field.offset, kept, field.element_bytes * field.count);
+        }
+    }
     size_t end_ = 0;
 
 private:

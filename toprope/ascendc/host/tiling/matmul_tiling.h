@@ -267,6 +267,7 @@ protected:
         const Search s = search();
         Cut best;
         int64_t best_m = 0, best_n = 0, best_k = 0, best_cores = 0;
+        double best_price = 1e30;
         for (int64_t k_dim = 1; k_dim <= (split_k_ ? dim_ : 1); ++k_dim)
             for (int64_t m_dim = 1; m_dim * k_dim <= dim_; ++m_dim) {
                 const int64_t n_dim = dim_ / (m_dim * k_dim);
@@ -279,7 +280,10 @@ protected:
                 if (k_dim > 1) cut.cycles += static_cast<double>(m * n) * 4.0 / 64.0;  // the partial results meet in GM
                 // All cores share the memory: what they read together counts as well, a little.
                 cut.cycles += static_cast<double>(cores) * static_cast<double>((m + n) * k) * 1e-3;
-                if (cut.valid() && cut.cycles < best.cycles) best = cut, best_m = m, best_n = n, best_k = k, best_cores = cores;
+                // Whole rows for every core are worth a little: kernels of samples count on them when the cuts are much alike.
+                const double price = cut.cycles * (n == n_ && cores > 1 ? kRowsWorth : 1.0);
+                if (cut.valid() && price < best_price)
+                    best = cut, best_price = price, best_m = m, best_n = n, best_k = k, best_cores = cores;
             }
         return best.valid() && write(best, best_m, best_n, best_k, best_cores);
     }
@@ -293,6 +297,8 @@ private:
         if (least > 0) size = larger(size, least);
         return larger(1, smaller(size, all));
     }
+    static constexpr double kRowsWorth = 0.92;
+
     bool seen(int64_t m, int64_t n, int64_t k) {
         const bool same = m == last_[0] && n == last_[1] && k == last_[2];
         last_[0] = m, last_[1] = n, last_[2] = k;

@@ -40,14 +40,15 @@ struct Stored {
             AscendC::DataCopy(to.data, gm[static_cast<uint64_t>(b.column / c0 * nz_rows + b.row) * c0], p, site);
             return;
         }
-        AscendC::Nd2NzParams p(1, b.rows, b.columns, 0, row_elements, to.stride, 1, 0);
-        if (row_elements <= kMax16) {
+        constexpr int64_t packed = std::is_same_v<T, AscendC::int4b_t> ? 2 : 1;  // a layout copy counts pairs of int4b_t
+        AscendC::Nd2NzParams p(1, b.rows, b.columns / packed, 0, row_elements / packed, to.stride, 1, 0);
+        if (row_elements / packed <= kMax16) {
             AscendC::DataCopy(to.data, gm[static_cast<uint64_t>(b.row * row_elements + b.column)], p, site);
             return;
         }
         // The field for the row distance is too narrow: row by row.
         p.nValue = 1;
-        p.srcDValue = b.columns;
+        p.srcDValue = b.columns / packed;
         for (int32_t r = 0; r < b.rows; ++r)
             AscendC::DataCopy(to.data[static_cast<uint32_t>(r) * kK0<T>], gm[static_cast<uint64_t>((b.row + r) * row_elements + b.column)],
                               p, site);
