@@ -235,6 +235,21 @@ def test_top_k_works_with_what_its_host_function_says(compiled: KernelFile, size
     assert mistakes(short) == {"temporary-space-too-small"}
 
 
+def test_the_fourth_dimension_of_a_layer_norm_is_no_axis() -> None:
+    text = HOST.replace("[3]", "[4]").replace("* dims[2]", "* dims[2] * dims[3]").replace("return 3;", "return 4;")
+    text += FRAME + ub_kernel(
+        "layer",
+        {"z": "int32_t"},
+        """const Dims shape{{3, 7, 80, 75}}; LayerNormTiling n; uint32_t most = 0, least = 0;
+        GetLayerNormNDTilingInfo(shape, 8000, 2, false, n); GetLayerNormMaxMinTmpSize(shape, 4, false, most, least);
+        uint32_t all[] = {n.bLength, n.sLength, n.hLength, n.originalHLength, most};
+        for (int i = 0; i < 5; ++i) z.SetValue(i, (int32_t)all[i]);""",
+    )
+    z = np.zeros(8, np.int32)
+    call(kernels(text, "host_layer"), "layer", z)
+    assert list(z[:4]) == [3, 7, 80, 75] and 0 < z[4] < 192 * 1024
+
+
 def test_tiling_structures(compiled: KernelFile) -> None:
     z = np.zeros(16, np.int32)
     call(compiled, "tilings", z, 7, 75, 8000)

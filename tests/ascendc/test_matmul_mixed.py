@@ -100,6 +100,18 @@ def test_blocks_through_ub(ahead: bool, m: int, k: int, n: int) -> None:
     close(c / 2, a, b.T, None)
 
 
+def test_buffers_are_set_aside_once_for_both_vector_cores() -> None:
+    m, k, n = 128, 64, 96
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((n, k)).astype(np.float16)
+    c, w = np.zeros((m, n), np.float32), np.zeros(4 * 65536, np.float32)
+    tiling = cube_tiling(m, n, k, singleCoreM=32, depthA1=1, depthB1=1)
+    tile = 32 * 1024 // 8  # well below one tile
+    tiling = cube_tiling(m, n, k, singleCoreM=32, depthA1=300 * 1024 // tile, depthB1=1)  # more than half of L1
+    clean(build(BLOCKS, "matmul_blocks").blocks[2](a, b, c, w, tiling))
+    close(c / 2, a, b.T, None)
+
+
 # (A doubled by the vector core in UB) x B, whole results in UB; then a second product with the sum kept in GM by atomic addition.
 FROM_UB = (
     HEAD

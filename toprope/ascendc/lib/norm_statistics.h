@@ -13,7 +13,6 @@ inline constexpr LayerNormConfig LNCFG_NORM = {false, false, false, true};
 struct LayerNormPara {
     uint32_t aLength = 0, rLength = 0, rLengthWithPadding = 0;
 };
-enum class ReducePattern { AR = 0, RA = 1 };
 struct NormalizeConfig {
     ReducePattern reducePattern = ReducePattern::AR;
     int32_t aLength = -1;

@@ -185,11 +185,13 @@ namespace AscendC {
             toprope::sum_rows(scratch, dst, src, p.outter, p.inner, p.n, site);                                                          \
             v.mul(dst, dst, factor);                                                                                                     \
         } else {                                                                                                                         \
-            const uint32_t inner = p.inner;                                                                                              \
-            const auto wide = scratch.template take<accType>(p.outter * inner), sums = scratch.template take<accType>(p.outter);         \
+            const auto wide = scratch.template take<accType>(p.inner), sums = scratch.template take<accType>(p.outter);                  \
             if (!scratch.enough()) return;                                                                                               \
-            toprope::Steps<accType>{static_cast<int32_t>(p.outter * inner), site}.cast(wide, src);                                       \
-            toprope::sum_rows(scratch, sums, wide, p.outter, inner, p.n, site);                                                          \
+            for (uint32_t row = 0; row < p.outter; ++row) {                                                                              \
+                toprope::Steps<accType>{static_cast<int32_t>(p.inner), site}.cast(wide, src[row * p.inner]);                             \
+                toprope::Scratch rest = scratch;                                                                                         \
+                toprope::sum_rows(rest, sums[row], wide, 1, p.inner, p.n, site);                                                         \
+            }                                                                                                                            \
             v.mul(sums, sums, factor), v.cast_out(dst, sums);                                                                            \
         }                                                                                                                                \
     }                                                                                                                                    \

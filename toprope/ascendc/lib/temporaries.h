@@ -44,5 +44,6 @@ constexpr uint64_t topk_bytes(uint32_t inner, uint32_t element_bytes) {
 namespace AscendC {
 
 enum class TopKMode { TOPK_NORMAL = 0, TOPK_NSMALL = 1 };
+enum class ReducePattern { AR = 0, RA = 1 };
 
 }  // namespace AscendC

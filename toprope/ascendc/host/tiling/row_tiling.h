@@ -24,6 +24,25 @@ SpaceRange norm_space(const Shape& shape, uint32_t element_bytes, RowTemporaries
     const RowShape r = row_shape(shape, element_bytes);
     return row_space(r.rows, r.width, t, element_bytes < 4 ? vectors : 0);
 }
+// LayerNorm's shapes are [B, S, H, H before it was padded]: the last of four dimensions is no axis.
+template <typename Shape>
+RowShape layer_shape(const Shape& shape, uint32_t element_bytes) {
+    if (shape.GetDimNum() != 4) return row_shape(shape, element_bytes);
+    const auto dim = [&](size_t i) { return static_cast<uint64_t>(shape.GetDim(i)); };
+    return {static_cast<uint32_t>(dim(0) * dim(1)), static_cast<uint32_t>(padded_to(dim(2), 32 / element_bytes))};
+}
+template <typename Shape>
+SpaceRange layer_space(const Shape& shape, uint32_t element_bytes, RowTemporaries t, uint32_t vectors) {
+    const RowShape r = layer_shape(shape, element_bytes);
+    return row_space(r.rows, r.width, t, element_bytes < 4 ? vectors : 0);
+}
+template <typename Shape, typename Tiling>
+void layer_tiling(const Shape& shape, uint32_t element_bytes, Tiling& tiling) {
+    const RowShape r = layer_shape(shape, element_bytes);
+    const auto b = static_cast<uint32_t>(shape.GetDim(0));
+    TOPROPE_SET(tiling, bLength, b), TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b), TOPROPE_SET(tiling, hLength, r.width);
+    TOPROPE_SET(tiling, originalHLength, static_cast<uint32_t>(shape.GetDim(shape.GetDimNum() - 1)));
+}
 template <typename Shape, typename Tiling>
 void norm_tiling(const Shape& shape, const Shape& original, uint32_t element_bytes, Tiling& tiling) {
     const RowShape r = row_shape(shape, element_bytes);
@@ -112,11 +131,11 @@ void SoftMaxGradTilingFunc(const Shape& srcShape, const uint32_t dataTypeSize, c
 
 template <typename Shape>
 void GetLayerNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
-    toprope::norm_space(srcShape, typeSize, toprope::kLayerNormTemporaries, 2).give(maxValue, minValue);
+    toprope::layer_space(srcShape, typeSize, toprope::kLayerNormTemporaries, 2).give(maxValue, minValue);
 }
 template <typename Shape, typename Tiling>
 void GetLayerNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
-    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+    toprope::layer_tiling(srcShape, typeSize, tiling);
 }
 template <typename Shape, typename Tiling>
 void GetLayerNormNDTillingInfo(const Shape& srcShape, const uint32_t space, const uint32_t typeSize, const bool reuse, Tiling& tilling) {
@@ -180,22 +199,22 @@ bool GetDeepNormTilingInfo(const Shape& srcShape, const Shape& originSrcShape, c
 // A round begins at a whole block of the packed mean and variance: 16 rows of half.
 template <typename Shape>
 void GetLayerNormGradMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
-    const toprope::RowShape r = toprope::row_shape(srcShape, typeSize);
+    const toprope::RowShape r = toprope::layer_shape(srcShape, typeSize);
     const uint32_t vectors = typeSize < 4 ? 1 : 0, round = 32 / typeSize;
     toprope::row_space(r.rows, r.width, toprope::kNormGradTemporaries, vectors).give(maxValue, minValue);
     minValue = toprope::row_space(r.rows < round ? r.rows : round, r.width, toprope::kNormGradTemporaries, vectors).most;
 }
 template <typename Shape, typename Tiling>
 void GetLayerNormGradNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
-    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+    toprope::layer_tiling(srcShape, typeSize, tiling);
 }
 template <typename Shape>
 void GetLayerNormGradBetaMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) {
-    maxValue = minValue = toprope::row_shape(srcShape, typeSize).width * 16;  // four lines of floats
+    maxValue = minValue = toprope::layer_shape(srcShape, typeSize).width * 16;  // four lines of floats
 }
 template <typename Shape, typename Tiling>
 void GetLayerNormGradBetaNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, Tiling& tiling) {
-    toprope::norm_tiling(srcShape, srcShape, typeSize, tiling);
+    toprope::layer_tiling(srcShape, typeSize, tiling);
 }
 template <typename Shape>
 void GetWelfordUpdateMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSizeT, const uint32_t, const bool, const bool,

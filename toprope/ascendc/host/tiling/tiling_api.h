@@ -7,6 +7,7 @@
 #include "matmul_tiling.h"
 #include "platform/platform_ascendc.h"
 #include "row_tiling.h"
+#include "space_sizes.h"
 #include "topk_tiling.h"
 #include "transpose_tiling.h"
 #include "vector_sizes.h"

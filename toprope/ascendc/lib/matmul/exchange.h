@@ -24,9 +24,12 @@ public:
     static bool is_driven() { return matmul_is_driven<kHereAlways, kDual>(); }
     static void serve(void* object, const MatmulJob& job, const AscendC::tiling::TCubeTiling& tiling, Site site) {
         auto& me = *static_cast<MatmulExchange*>(object);
-        if (job.request == Request::init)
+        if (job.request == Request::init) {
+            // Both vector cores of a block announce the object; its buffers are set aside once for a tiling.
+            if (me.served_ && std::memcmp(&me.served_tiling_, &tiling, sizeof tiling) == 0) return;
+            me.served_ = true, me.served_tiling_ = tiling;
             me.engine_.init(tiling, AscendC::GetTPipePtr(), site);
-        else
+        } else
             me.engine_.serve(job, site);
     }
     static void finish(void* object, Site site) { static_cast<MatmulExchange*>(object)->engine_.finish(site); }
@@ -212,7 +215,7 @@ protected:
         return at;
     }
 
-    AscendC::tiling::TCubeTiling t_;
+    AscendC::tiling::TCubeTiling t_, served_tiling_;
     MatmulJob job_;
     Engine engine_;
     MatmulClient client_;
@@ -221,7 +224,7 @@ protected:
     int32_t block_ = -1, async_left_ = 0;
     uint32_t batches_taken_ = 0;
     uint8_t sub_block_ = 0;
-    bool async_ = false;
+    bool async_ = false, served_ = false;
 };
 
 }  // namespace toprope

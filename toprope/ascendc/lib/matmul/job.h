@@ -59,9 +59,9 @@ struct Blocks {
     int32_t columns(int32_t ni) const { return least(base_n, single_n - ni * base_n); }
     // A block belongs to a triangle unless it lies wholly on the other side of the diagonal.
     bool chosen(BlockChoice choice, int32_t block) const {
-        const int32_t row = m_of(block) * base_m, column = n_of(block) * base_n;
-        if (choice == BlockChoice::upper) return row < column + base_n;
-        if (choice == BlockChoice::lower) return column < row + base_m;
+        // The diagonal is that of the grid of base blocks, whatever their shape.
+        if (choice == BlockChoice::upper) return m_of(block) <= n_of(block);
+        if (choice == BlockChoice::lower) return n_of(block) <= m_of(block);
         return true;
     }
 };

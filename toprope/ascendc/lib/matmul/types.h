@@ -26,6 +26,9 @@ enum IterateMode : uint8_t {
 };
 enum class MatmulConfigMode { CONFIG_NORM = 0, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
 
+namespace Impl {
+inline constexpr int32_t QUEUE_DEPTH = 1;  // of the queue in L0C that a kernel keeps itself
+}
 // The element type of the product of a left matrix of type T, as it lies in L0C.
 template <typename T>
 struct GetMmDstType {
