@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from toprope.serve.kernels import choose_kernels  # noqa: E402
 from toprope.serve.kernels.choose_kernels import load_kernels  # noqa: E402
 from toprope.serve.kernels.compiled_kernels import CompiledKernels  # noqa: E402
 from toprope.serve.kernels.torch_kernels import TorchKernels  # noqa: E402
@@ -103,3 +105,31 @@ def test_choice_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_kernels(torch.float32).name == "torch"
     with pytest.raises(NoCompiler):
         load_kernels(torch.float32, "compiled")
+
+
+def test_auto_measures_once_and_takes_torch_only_where_it_is_much_faster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+    seconds = {"compiled": 1.4, "torch": 1.0}
+
+    def pretend(kernels: Any, shape: tuple[int, int]) -> float:
+        asked.append(kernels.name)
+        return seconds[kernels.name]
+
+    library = choose_kernels.library_path()
+    monkeypatch.setattr(choose_kernels, "library_path", lambda: library)
+    monkeypatch.setattr(choose_kernels, "request_s", pretend)
+    monkeypatch.setenv("TOPROPE_CACHE", str(tmp_path))
+    assert load_kernels(torch.float32, "auto", (64, 96)).name == "compiled"
+    assert asked == ["compiled", "torch"] and capsys.readouterr().err == ""
+    seconds["compiled"] = 1.6
+    assert load_kernels(torch.float32, "auto", (64, 96)).name == "compiled"  # as measured before
+    assert len(asked) == 2
+    assert load_kernels(torch.float32, "auto", (64, 128)).name == "torch"
+    assert "not batch-invariant" in capsys.readouterr().err
+    assert load_kernels(torch.float32, "compiled", (64, 128)).name == "compiled" and len(asked) == 4
+
+
+def test_the_measurement_is_of_products() -> None:
+    assert 0 < choose_kernels.request_s(CompiledKernels(torch.float32), (64, 96)) < 5

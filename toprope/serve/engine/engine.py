@@ -80,7 +80,8 @@ class Engine:
         limits = replace(config.limits, max_model_len=min(config.limits.max_model_len, files.config.context_tokens))
         if config.threads:
             torch.set_num_threads(config.threads)
-        kernels = load_kernels(getattr(torch, config.dtype), config.kernels)
+        shape = None if config.batch_invariant else (files.config.hidden, 2 * files.config.ffn)
+        kernels = load_kernels(getattr(torch, config.dtype), config.kernels, shape)
         if config.batch_invariant and not kernels.batch_invariant:
             raise ValueError(
                 "torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones"

@@ -16,13 +16,21 @@ _FLAGS = ("-O3", "-ffp-contract=fast")
 
 
 @cache
-def load_library() -> ctypes.CDLL:
-    """The serving kernels; raises `NoCompiler` or `CompileFailed`."""
+def library_path() -> Path:
+    """The compiled library, with OpenMP where the compiler has it; raises `NoCompiler` or `CompileFailed`."""
     # The OpenMP runtime inside torch must be in the process first, so that both share one pool of threads.
     import torch  # noqa: F401
 
     text = "".join(f'#include "{_HERE / source}"\n' for source in _SOURCES)
     try:
-        return ctypes.CDLL(str(shared_library(text, include=[_HERE], extra=(*_FLAGS, "-fopenmp"))))
+        path = shared_library(text, include=[_HERE], extra=(*_FLAGS, "-fopenmp"))
+        ctypes.CDLL(str(path))
     except (CompileFailed, OSError):  # no OpenMP: everything runs on one thread
-        return ctypes.CDLL(str(shared_library(text, include=[_HERE], extra=_FLAGS)))
+        path = shared_library(text, include=[_HERE], extra=_FLAGS)
+    return path
+
+
+@cache
+def load_library() -> ctypes.CDLL:
+    """The serving kernels; raises `NoCompiler` or `CompileFailed`."""
+    return ctypes.CDLL(str(library_path()))
