@@ -95,7 +95,7 @@ private:
         if (--left_in_block_[block] != 0 || next_block_ >= blocks_) return;
         double at = 0;
         for (const uint32_t other : cores_of_block_[block]) at = std::max(at, core_end(states_[other]));
-        launch(at + chip_.block_cycles);
+        push(at + chip_.block_cycles, nullptr);  // in turn: another core may have ended before, whichever is looked at first
     }
 
     // ---- agents: kS is the scalar unit, the others are pipes ---------------------------------------------------------------
@@ -349,6 +349,10 @@ private:
     void push(double time, Transfer* transfer) { events_.push({time, order_++, transfer}); }
 
     void handle(const Event& event) {
+        if (event.transfer == nullptr) {
+            if (next_block_ < blocks_) launch(event.time);
+            return;
+        }
         Transfer& t = *event.transfer;
         PipeState& pipe = states_[t.core].pipes[t.pipe];
         const OpCost& op = ops_[instrs_[t.instr].op];
