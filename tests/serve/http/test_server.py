@@ -155,7 +155,23 @@ BAD = [
     ("completions", {"prompt": "Hi", "stop": 5}, "stop", 400),
     ("completions", {"prompt": "Hi", "stream": "yes"}, "stream", 400),
     ("completions", {"prompt": "Hi", "logprobs": 21}, "logprobs", 400),
-    ("completions", {"prompt": "Hi", "logit_bias": {"5": 1}}, "logit_bias", 400),
+    ("completions", {"prompt": "Hi", "logit_bias": {"five": 1}}, "logit_bias", 400),
+    ("completions", {"prompt": "Hi", "logit_bias": {"5": 101}}, "logit_bias", 400),
+    ("completions", {"prompt": "Hi", "logit_bias": {"99999": 1}}, None, 400),
+    ("completions", {"prompt": "Hi", "bad_words": "a"}, "bad_words", 400),
+    ("completions", {"prompt": "Hi", "max_token": 5}, "max_token", 400),
+    ("completions", {"prompt": "Hi", "messages": []}, "messages", 400),
+    ("completions", {"prompt": "Hi", "suffix": "x"}, "suffix", 400),
+    ("completions", {"prompt": "Hi", "prompt_logprobs": 0}, "prompt_logprobs", 400),
+    ("completions", {"prompt": "Hi", "echo": True, "logprobs": 0}, "echo", 400),
+    ("completions", {"prompt": "Hi", "use_beam_search": True}, "use_beam_search", 400),
+    ("completions", {"prompt": "Hi", "length_penalty": True}, "length_penalty", 400),
+    ("completions", {"prompt": "Hi", "min_tokens": 9, "max_tokens": 8}, "min_tokens", 400),
+    ("completions", {"prompt": "Hi", "stream_options": {"usage": True}}, "stream_options.usage", 400),
+    ("completions", {"prompt": "Hi", "guided_regex": ""}, "guided_regex", 400),
+    ("completions", {"prompt": "Hi", "guided_regex": "(", "max_tokens": 2}, None, 400),
+    ("completions", {"prompt": "Hi", "guided_regex": "a", "guided_choice": ["b"]}, "guided_choice", 400),
+    ("completions", {"prompt": "Hi", "structured_outputs": {"yaml": 1}}, "structured_outputs.yaml", 400),
     ("completions", {"prompt": "Hi", "model": "other"}, None, 404),
     ("completions", {"prompt": "Hi", "model": None}, "model", 400),
     ("completions", {"prompt": "x" * 30_000}, None, 413),
@@ -170,8 +186,13 @@ BAD = [
         400,
     ),
     ("chat/completions", {**CHAT, "top_logprobs": 2}, "top_logprobs", 400),
-    ("chat/completions", {**CHAT, "tools": [{"type": "function"}]}, "tools", 400),
-    ("chat/completions", {**CHAT, "response_format": {"type": "json_object"}}, "response_format", 400),
+    ("chat/completions", {**CHAT, "tools": [{"type": "function"}]}, "tools[0]", 400),
+    ("chat/completions", {**CHAT, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", 400),
+    ("chat/completions", {**CHAT, "tool_choice": "required"}, "tool_choice", 400),
+    ("chat/completions", {**CHAT, "functions": [{"name": "f"}]}, "functions", 400),
+    ("chat/completions", {**CHAT, "response_format": {"type": "yaml"}}, "response_format", 400),
+    ("chat/completions", {**CHAT, "response_format": {"type": "json_schema"}}, "response_format", 400),
+    ("chat/completions", {**CHAT, "prompt": "Hi"}, "prompt", 400),
 ]
 
 
@@ -189,7 +210,7 @@ def test_bad_input_gets_the_apis_errors(server: RunningServer, is_stream: bool) 
 
 
 def test_bodies_that_are_no_json_objects(server: RunningServer) -> None:
-    for raw in (b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 5000):
+    for raw in (b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 5000, b'{"prompt": "\\ud800"}'):
         answer = server.post("/v1/completions", content=raw)
         assert answer.status_code == 400
         assert answer.json()["error"]["code"] == "invalid_json"

@@ -36,6 +36,14 @@ class FinishReason(Enum):
 
 
 @dataclass(frozen=True)
+class Grammar:
+    """What an answer must be: "json_schema", "json_object", "regex", "choice" (a JSON list) or "grammar" (Lark), and its text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class SamplingParams:
     """How the next token is drawn; the defaults are plain sampling at temperature 1."""
 
@@ -49,7 +57,12 @@ class SamplingParams:
     seed: int | None = None
     logprobs: int | None = None  # how many alternatives to report beside the chosen token
     stop: tuple[str, ...] = ()  # stop strings; found by the engine, which sees text
+    include_stop: bool = False  # the stop string stays in the text
     stop_token_ids: frozenset[int] = frozenset()  # found by the scheduler; the model's end token belongs here
+    min_tokens: int = 0  # before so many tokens nothing stops the answer
+    logit_bias: tuple[tuple[int, float], ...] = ()  # (token, what is added to its logit)
+    bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that may not be completed
+    grammar: Grammar | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -14,6 +14,7 @@ from toprope.serve.batching.batch import Batch
 from toprope.serve.batching.kv_cache import KvCache
 from toprope.serve.batching.request import FinishReason, Request, SamplingParams
 from toprope.serve.batching.scheduler import Scheduler
+from toprope.serve.engine.constraints import Constraints
 from toprope.serve.engine.delta import Delta
 from toprope.serve.engine.engine_config import EngineConfig
 from toprope.serve.engine.sampler import Sampled, Sampler
@@ -68,6 +69,7 @@ class Engine:
         self.tokenizer = tokenizer
         self._sampler = sampler or Sampler()
         self._clock = clock
+        self._constraints = Constraints(tokenizer, model.config.vocab, model.config.end_tokens)
         self._texts: dict[str, TextStream] = {}
         self._numbers = itertools.count()
 
@@ -116,14 +118,23 @@ class Engine:
             raise UnsupportedRequest("stop strings need a tokenizer, and this engine has none; use stop_token_ids")
         if bad := next((t for t in request.prompt_tokens if not 0 <= t < vocab), None):
             raise UnsupportedRequest(f"the prompt holds token {bad}; this model's tokens are 0 to {vocab - 1}")
-        self.scheduler.add(request)
+        self._constraints.add(request)
+        try:
+            self.scheduler.add(request)
+        except ServeError:
+            self._constraints.drop(request.id)
+            raise
         if self.tokenizer is not None:
             tail = list(request.prompt_tokens[-_PROMPT_TAIL_TOKENS:])
-            self._texts[request.id] = TextStream(self.tokenizer, tail, request.sampling.stop)
+            params = request.sampling
+            self._texts[request.id] = TextStream(
+                self.tokenizer, tail, params.stop, include_stop=params.include_stop, min_tokens=params.min_tokens
+            )
 
     def abort(self, request_id: str) -> None:
         """Forget a request; its blocks are free at once. Unknown ids raise `UnknownRequest`."""
         self.scheduler.abort(request_id)
+        self._constraints.drop(request_id)
         self._texts.pop(request_id, None)
 
     def step(self) -> StepReport:
@@ -156,17 +167,22 @@ class Engine:
         plan = AttentionPlan.of(batch.entries, self.memory.block_tokens)
         logits = self.model.forward(plan, self.memory)
         requests = [entry.request for entry in batch.entries if entry.samples]
-        chosen = self._sampler.sample(logits.numpy(), requests)
+        rows = logits.numpy()
+        self._constraints.apply(rows, requests)
+        chosen = self._sampler.sample(rows, requests)
         return {request.id: sampled for request, sampled in zip(requests, chosen, strict=True)}
 
     def _delta(self, request: Request, sampled: Sampled, reason: FinishReason | None) -> Delta:
         stream = self._texts.get(request.id)
+        if reason is not None:
+            self._constraints.drop(request.id)
         if stream is None:
             return Delta(request.id, sampled, "", reason)
         text = "" if reason is FinishReason.STOP else stream.push(sampled.token)  # the end token is not text
         if stream.stopped and reason is not FinishReason.STOP:
             if reason is None:
                 self.scheduler.finish(request.id, FinishReason.STOP)
+                self._constraints.drop(request.id)
             reason = FinishReason.STOP
         if reason is not None:
             text += stream.finish()

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from toprope.serve.batching.request import Request
 from toprope.serve.engine.delta import Delta
 from toprope.serve.engine.worker import (
+    BEAT_S,
     Abort,
+    Beat,
     Failed,
     Inspect,
     Ready,
@@ -55,6 +57,7 @@ class EngineState(Enum):
 
     STARTING = "starting"
     READY = "ready"
+    HUNG = "hung"
     RESTARTING = "restarting"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -94,7 +97,12 @@ class EngineProcess:
         cores: tuple[int, ...] = (),
         on_news: Callable[[StepNews], None] = lambda news: None,
         on_crash: Callable[[], None] = lambda: None,
+        silence_s: float = 10.0,
+        step_limit_s: float = 300.0,
     ) -> None:
+        self._silence_s, self._step_limit_s = silence_s, step_limit_s
+        self._last_sign_s = 0.0
+        self._watchdog: asyncio.Task[None] | None = None
         self._open_engine, self._cores = open_engine, cores
         self._on_news, self._on_crash = on_news, on_crash
         self.state = EngineState.STARTING
@@ -123,6 +131,7 @@ class EngineProcess:
         self._spawn()
         await self._started
         assert self.ready is not None
+        self._watchdog = self._loop.create_task(self._watch())
         return self.ready
 
     def submit(self, request: Request) -> Answer:
@@ -149,6 +158,8 @@ class EngineProcess:
 
     async def stop(self) -> None:
         """End the process; whatever is in flight gets an error."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
         self.state = EngineState.STOPPED
         self._fail_all(EngineUnavailable("the server is shutting down"))
         self._outbox.put(Stop())
@@ -157,6 +168,19 @@ class EngineProcess:
         if self._process.is_alive():
             self._process.kill()
             await asyncio.to_thread(self._process.join)
+
+    async def _watch(self) -> None:
+        """Notice a process that lives and does nothing: no sign for `silence_s`, or one step of over `step_limit_s`."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            silent = time.monotonic() - self._last_sign_s
+            if self.state is EngineState.READY and silent > self._silence_s:
+                self._give_up(f"no sign of life for {silent:.0f} s")
+
+    def _give_up(self, reason: str) -> None:
+        _log.error("the engine hangs (%s); ending its process", reason)
+        self.state, self.failure = EngineState.HUNG, f"it hung: {reason}"
+        self._process.kill()  # the reader's thread sees the pipe close, and `_crashed` does the rest
 
     # -- process and threads ---------------------------------------------------------------------------------------
 
@@ -184,6 +208,7 @@ class EngineProcess:
     def _take(self, generation: int, message: object) -> None:
         if generation != self._generation or self.state is EngineState.STOPPED:
             return
+        self._last_sign_s = time.monotonic()
         if isinstance(message, StepNews):
             self._spread(message)
         elif isinstance(message, Refused):
@@ -194,13 +219,17 @@ class EngineProcess:
                 if not future.done():
                     future.set_result(message)
             self._snapshots.clear()
+        elif isinstance(message, Beat):
+            if message.step_s > self._step_limit_s and self.state is EngineState.READY:
+                self._give_up(f"one step has taken {message.step_s:.0f} s")
         elif isinstance(message, Ready):
             self.ready, self.state = message, EngineState.READY
             if self._started and not self._started.done():
                 self._started.set_result(None)
         elif isinstance(message, Failed):
             self.failure = message.message
-            _log.error("the engine failed: %s\n%s", message.message, message.details)
+            _log.error("the engine failed: %s", message.message)
+            _log.debug("%s", message.details)
         elif message is None:
             self._crashed()
 

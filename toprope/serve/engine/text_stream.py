@@ -8,8 +8,17 @@ from toprope.serve.model.tokenizer import Tokenizer
 class TextStream:
     """Text that may still change is held back: half a character, or the beginning of a stop string."""
 
-    def __init__(self, tokenizer: Tokenizer, prompt_tail: list[int], stop: tuple[str, ...] = ()) -> None:
-        self._tokenizer, self._stop = tokenizer, stop
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt_tail: list[int],
+        stop: tuple[str, ...] = (),
+        *,
+        include_stop: bool = False,
+        min_tokens: int = 0,
+    ) -> None:
+        self._tokenizer, self._stop, self._include_stop = tokenizer, stop, include_stop
+        self._ignores = min_tokens  # so many tokens cannot complete a stop string
         # Decoding starts at tokens already shown: many tokenizers write a leading space depending on the one before.
         self._tokens = list(prompt_tail)
         self._shown_tokens = len(self._tokens)
@@ -20,6 +29,7 @@ class TextStream:
     def push(self, token: int) -> str:
         """Add a token; the text that is certain now. `stopped` becomes true when a stop string is complete."""
         self._tokens.append(token)
+        self._ignores -= 1
         before = self._tokenizer.decode(self._tokens[self._from : self._shown_tokens])
         after = self._tokenizer.decode(self._tokens[self._from :])
         if len(after) <= len(before) or after.endswith("\ufffd"):
@@ -38,10 +48,14 @@ class TextStream:
         return text
 
     def _release(self, text: str) -> str:
-        ends = [at for stop in self._stop if (at := text.find(stop)) >= 0]
+        if self._ignores > 0:
+            self._held = ""
+            return text
+        ends = [(at, len(stop)) for stop in self._stop if (at := text.find(stop)) >= 0]
         if ends:
             self.stopped, self._held = True, ""
-            return text[: min(ends)]
+            at, length = min(ends)
+            return text[: at + length if self._include_stop else at]
         keep = max((_overlap(text, stop) for stop in self._stop), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from toprope.errors import TopropeError
 from toprope.serve.batching.batch import Preemption
 from toprope.serve.batching.request import Request
 from toprope.serve.batching.scheduler import SchedulerStats
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # the engine loads torch; the server process, which imports t
     from toprope.serve.engine.engine import Engine, StepReport
 
 _MOST_SHOWN_BLOCKS = 4096
+BEAT_S = 1.0  # between signs of life
 
 
 # -- to the worker -------------------------------------------------------------------------------------------------
@@ -83,6 +86,12 @@ class Snapshot:
     running: list[dict[str, int | str]]
 
 
+class Beat(NamedTuple):
+    """The process lives; `step_s`: how long the step in progress has taken, 0 between steps."""
+
+    step_s: float
+
+
 @dataclass(frozen=True)
 class Failed:
     """The engine could not start, or died of an exception; the process ends after this."""
@@ -106,17 +115,45 @@ def run_worker(pipe: Connection, open_engine: Callable[[], Engine], cores: tuple
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
+    line = _Line(pipe)
     try:
         engine = open_engine()
-        pipe.send(_ready(engine))
-        _serve(pipe, engine)
+        line.send(_ready(engine))
+        line.begin()
+        _serve(line, engine)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as error:
-        pipe.send(Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        said = str(error) if isinstance(error, TopropeError) else f"{type(error).__name__}: {error}"
+        line.send(Failed(said, traceback.format_exc()))
 
 
-def _serve(pipe: Connection, engine: Engine) -> None:
+class _Line:
+    """The pipe, with a thread that says every second that the process lives, and how old its step is."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe, self._lock = pipe, threading.Lock()
+        self.poll, self.recv = pipe.poll, pipe.recv
+        self.step_began_s: float | None = None
+
+    def send(self, message: object) -> None:
+        """Send from any thread."""
+        with self._lock:
+            self._pipe.send(message)
+
+    def begin(self) -> None:
+        """Start the thread; it ends with the process or the pipe."""
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                began = self.step_began_s
+                self.send(Beat(0.0 if began is None else time.monotonic() - began))
+                time.sleep(BEAT_S)
+
+
+def _serve(pipe: _Line, engine: Engine) -> None:
     while True:
         while pipe.poll(0 if engine.has_work else None):
             message = pipe.recv()
@@ -124,10 +161,13 @@ def _serve(pipe: Connection, engine: Engine) -> None:
                 return
             _take(pipe, engine, message)
         if engine.has_work:
-            pipe.send(_news(engine, engine.step()))
+            pipe.step_began_s = time.monotonic()
+            report = engine.step()
+            pipe.step_began_s = None
+            pipe.send(_news(engine, report))
 
 
-def _take(pipe: Connection, engine: Engine, message: object) -> None:
+def _take(pipe: _Line, engine: Engine, message: object) -> None:
     if isinstance(message, Request):
         message.arrival_s = time.monotonic()
         try:

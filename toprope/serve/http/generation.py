@@ -16,6 +16,7 @@ from toprope.serve.errors import ServeError
 from toprope.serve.http.metrics import Metrics
 from toprope.serve.http.openai_requests import Job
 from toprope.serve.http.openai_responses import Choice, ResponseWriter
+from toprope.serve.http.tool_calls import CallReader
 from toprope.serve.model.tokenizer import Tokenizer
 
 
@@ -91,8 +92,11 @@ class Generation:
 
     async def _collect(self, index: int) -> None:
         choice = self._choices[index]
+        reader = CallReader(self._job.tools) if self._job.tools else None
         async for delta in self._deltas(index):
-            choice.text += delta.text
+            text, calls = _read(reader, delta)
+            choice.text += text
+            choice.calls += calls
             if self._job.sampling.logprobs is not None:
                 choice.sampled.append(delta.sampled)
 
@@ -102,6 +106,7 @@ class Generation:
         shown = [0] * len(tasks)
         held: list[list[Sampled]] = [[] for _ in tasks]
         is_open = [False] * len(tasks)
+        readers = [CallReader(self._job.tools) if self._job.tools else None for _ in tasks]
         try:
             left = len(tasks)
             while left:
@@ -112,14 +117,24 @@ class Generation:
                 if isinstance(item, ServeError):
                     raise item
                 index, delta = item
-                if self._job.is_chat and not is_open[index]:
+                text, calls = _read(readers[index], delta)
+                if not is_open[index]:
                     is_open[index] = True
-                    yield self._writer.first_chunk(index)
+                    if self._job.is_chat:
+                        yield self._writer.first_chunk(index)
+                    elif echo := self._writer.echoed(self._choices[index].prompt):
+                        yield self._writer.chunk(index, echo, (), None, 0)
+                        shown[index] += len(echo)
                 held[index].append(delta.sampled)
                 reason = delta.finish_reason.value if delta.finish_reason else None
-                if delta.text or reason:
-                    yield self._writer.chunk(index, delta.text, held[index], reason, shown[index])
-                    shown[index] += len(delta.text)
+                if calls:
+                    self._choices[index].calls += calls
+                    yield self._writer.call_chunk(index, calls)
+                if reason and self._choices[index].calls:
+                    reason = "tool_calls"
+                if text or reason:
+                    yield self._writer.chunk(index, text, held[index], reason, shown[index])
+                    shown[index] += len(text)
                     held[index] = []
             if self._job.stream_usage:
                 yield self._writer.usage_chunk(self._choices)
@@ -149,3 +164,14 @@ class Generation:
 
     def _end(self, choice: Choice, reason: str) -> None:
         self._metrics.ended(reason, time.monotonic() - self.began, choice.prompt_tokens)
+
+
+def _read(reader: CallReader | None, delta: Delta) -> tuple[str, list[dict[str, Any]]]:
+    """Text and tool calls that a delta completes."""
+    if reader is None:
+        return delta.text, []
+    text, calls = reader.push(delta.text)
+    if delta.finish_reason is not None:
+        rest, last = reader.finish()
+        text, calls = text + rest, [*calls, *last]
+    return text, calls

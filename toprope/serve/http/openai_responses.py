@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toprope.serve.engine.sampler import Sampled
+from toprope.serve.engine.sampler import Sampled, TokenLogprob
 from toprope.serve.errors import ServeError
 from toprope.serve.http.openai_requests import Job
+from toprope.serve.http.tool_calls import without_index
 from toprope.serve.model.tokenizer import Tokenizer
 
 
@@ -26,6 +28,7 @@ class Choice:
     output_tokens: int = 0
     text: str = ""
     sampled: list[Sampled] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
     finish_reason: str | None = None
 
 
@@ -44,12 +47,24 @@ class ResponseWriter:
             item: dict[str, Any] = {"index": choice.index, "finish_reason": choice.finish_reason}
             if self._job.is_chat:
                 item["message"] = {"role": "assistant", "content": choice.text, "refusal": None}
+                if choice.calls:
+                    item["finish_reason"] = "tool_calls"
+                    item["message"]["content"] = choice.text.strip() or None
+                    item["message"]["tool_calls"] = without_index(choice.calls)
             else:
-                item["text"] = choice.text
+                item["text"] = self.echoed(choice.prompt) + choice.text
             item["logprobs"] = self._logprobs(choice.sampled, 0)
             items.append(item)
         kind = "chat.completion" if self._job.is_chat else "text_completion"
         return {**self._head(kind), "choices": items, "usage": usage(choices)}
+
+    def echoed(self, prompt: int) -> str:
+        """The prompt's own text where the answer begins with it."""
+        return self._job.echo[prompt] if self._job.echo else ""
+
+    def call_chunk(self, index: int, calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Complete tool calls of a streamed answer."""
+        return self._chunk({"index": index, "delta": {"tool_calls": list(calls)}, "finish_reason": None})
 
     def first_chunk(self, index: int) -> dict[str, Any]:
         """Opens an answer of a streamed chat: it has the role only."""
@@ -81,16 +96,21 @@ class ResponseWriter:
         if self._job.is_chat:
             content = []
             for item in sampled:
-                top = [_token(name(t.token), t.logprob) for t in item.top]
+                top = [_token(name(t.token), t.logprob) for t in _possible(item)]
                 content.append({**_token(name(item.token), item.logprob), "top_logprobs": top})
             return {"content": content, "refusal": None}
         texts = [name(item.token) for item in sampled]
         return {
             "tokens": texts,
             "token_logprobs": [item.logprob for item in sampled],
-            "top_logprobs": [{name(t.token): t.logprob for t in item.top} for item in sampled],
+            "top_logprobs": [{name(t.token): t.logprob for t in _possible(item)} for item in sampled],
             "text_offset": [text_offset + sum(map(len, texts[:i])) for i in range(len(texts))],
         }
+
+
+def _possible(item: Sampled) -> list[TokenLogprob]:
+    """Alternatives that could have come: what a constraint bars has no probability, and JSON no infinity."""
+    return [t for t in item.top if t.logprob > -math.inf]
 
 
 def usage(choices: Sequence[Choice]) -> dict[str, Any]:

@@ -7,11 +7,13 @@ import asyncio
 import contextlib
 import functools
 import logging
+import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,8 +36,16 @@ from toprope.serve.engine.engine_process import EngineProcess, EngineState, Engi
 from toprope.serve.engine.worker import open_engine
 from toprope.serve.errors import BadRequest, PromptTooLong, ServeError
 from toprope.serve.http.generation import Generation
+from toprope.serve.http.guard import Admission, Guard
 from toprope.serve.http.metrics import Metrics
-from toprope.serve.http.openai_requests import Job, chat_job, completion_job, read_body
+from toprope.serve.http.openai_requests import (
+    Job,
+    chat_job,
+    completion_job,
+    read_body,
+    token_list,
+    tokens_of,
+)
 from toprope.serve.http.openai_responses import error_body, event
 from toprope.serve.model.tokenizer import Tokenizer, open_tokenizer
 
@@ -79,6 +89,9 @@ class ServerOptions:
     request_timeout_s: float = 600.0
     drain_s: float = 30.0
     body_bytes: int = 8 << 20
+    silence_s: float = 10.0  # an engine without a sign of life for so long is started again
+    step_limit_s: float = 300.0  # and one whose step takes longer than this
+    admission: Admission = field(default_factory=Admission)
 
 
 class Server:
@@ -89,15 +102,22 @@ class Server:
         self._tokenizer, self._options = tokenizer, options
         self.metrics = Metrics()
         self.engine = EngineProcess(
-            engine, cores=cores, on_news=self.metrics.step, on_crash=self.metrics.engine_restarted
+            engine,
+            cores=cores,
+            on_news=self.metrics.step,
+            on_crash=self.metrics.engine_restarted,
+            silence_s=options.silence_s,
+            step_limit_s=options.step_limit_s,
         )
         self._draining = False
         self._active = 0
         self._created = int(time.time())
-        self.app = Starlette(
+        routes = Starlette(
             routes=[
                 Route("/v1/chat/completions", self._answer_chat, methods=["POST"]),
                 Route("/v1/completions", self._answer_completion, methods=["POST"]),
+                Route("/tokenize", self._tokenize, methods=["POST"]),
+                Route("/detokenize", self._detokenize, methods=["POST"]),
                 Route("/v1/models", self._models),
                 Route("/v1/models/{name:path}", self._model),
                 Route("/health", self._health),
@@ -113,6 +133,7 @@ class Server:
                 Exception: _fail,
             },
         )
+        self.app = Guard(routes, options.admission)
 
     async def drain(self) -> None:
         """Refuse new requests, and wait until those in flight are answered or `drain_s` is over."""
@@ -200,6 +221,19 @@ class Server:
                 raise BodyTooLarge(f"the body has more than {limit} bytes")
             parts.append(part)
         return b"".join(parts)
+
+    async def _tokenize(self, request: Request) -> Response:
+        """Token ids of a prompt, or of messages as the chat template writes them."""
+        body = read_body(await self._body(request))
+        tokens = await asyncio.to_thread(tokens_of, body, self._tokenizer)
+        longest = self.engine.ready.max_model_len if self.engine.ready else None
+        texts = [self._tokenizer.token_text(t) for t in tokens] if body.get("return_token_strs") else None
+        return JSONResponse({"count": len(tokens), "max_model_len": longest, "tokens": tokens, "token_strs": texts})
+
+    async def _detokenize(self, request: Request) -> Response:
+        """Text of token ids."""
+        tokens = token_list(read_body(await self._body(request)), self._tokenizer.vocab_size)
+        return JSONResponse({"prompt": await asyncio.to_thread(self._tokenizer.decode, tokens)})
 
     # -- information -----------------------------------------------------------------------------------------------
 
@@ -336,6 +370,7 @@ def main(argv: list[str] | None = None) -> int:
             ),
             policy=make_policy(options.policy, ttft_s=options.ttft / 1000, tpot_s=options.tpot / 1000),
         )
+        listening = _listen(options.host, options.port)
     except (TopropeError, ValueError) as error:
         print(f"toprope serve: {error}", file=sys.stderr)
         return 2
@@ -346,6 +381,14 @@ def main(argv: list[str] | None = None) -> int:
             model_name=options.served_model_name or options.model.stem,
             request_timeout_s=options.request_timeout,
             drain_s=options.drain,
+            silence_s=options.silence,
+            step_limit_s=options.step_limit,
+            admission=Admission(
+                keys=tuple(options.api_key or filter(None, [os.environ.get("TOPROPE_API_KEY", "")])),
+                hosts=frozenset(h.lower() for h in options.allow_host),
+                origins=frozenset(options.allow_origin),
+                bound=options.host,
+            ),
         ),
         cores=tuple(options.cores),
     )
@@ -355,11 +398,24 @@ def main(argv: list[str] | None = None) -> int:
         server,
     )  # fmt: skip
     try:
-        runner.run()
+        runner.run(sockets=[listening])
     except EngineUnavailable as error:
         print(f"toprope serve: {error.message}", file=sys.stderr)
         return 1
     return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The listening socket, taken before the model loads; raises `ValueError` in one line when it cannot be had."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"cannot listen on {host}:{port}: {error}; choose another --host or --port") from None
+    return listening
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -390,6 +446,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-prefix-caching", action="store_true")
     add("--request-timeout", type=float, default=600.0, metavar="SECONDS")
     add("--drain", type=float, default=30.0, metavar="SECONDS", help="wait so long for answers in flight at shutdown")
+    add("--silence", type=float, default=10.0, metavar="SECONDS", help="restart an engine that gives no sign of life")
+    add("--step-limit", type=float, default=300.0, metavar="SECONDS", help="and one whose step takes longer than this")
+    add("--api-key", action="append", metavar="KEY", help="clients must send it; several allowed (or TOPROPE_API_KEY)")
+    add("--allow-host", action="append", default=[], metavar="NAME", help="a further Host that is answered")
+    add("--allow-origin", action="append", default=[], metavar="URL", help="a site whose pages may use this server")
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     return parser
 

@@ -49,7 +49,8 @@ class Tokenizer:
         environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
         environment.globals["raise_exception"] = _refuse
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        self._template = environment.from_string(chat_template or _PLAIN_CHAT)
+        self.template_text = chat_template or _PLAIN_CHAT
+        self._template = environment.from_string(self.template_text)
 
     @classmethod
     def from_folder(cls, path: Path) -> Tokenizer:
@@ -108,14 +109,28 @@ class Tokenizer:
         """Text of tokens; incomplete UTF-8 becomes the replacement character."""
         return str(self._backend.decode(list(tokens), skip_special_tokens=skip_specials))
 
+    def as_json(self) -> str:
+        """The tokenizer as the text of a `tokenizer.json`."""
+        return str(self._backend.to_str())
+
     def token_text(self, token: int) -> str:
         """One token as text, specials shown."""
         return self.decode([token], skip_specials=False)
 
-    def chat(self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Any] | None = None) -> str:
-        """The prompt for a conversation, ending where the assistant's turn begins; raises `BadChat`."""
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The prompt for a conversation, ending where the assistant's turn begins; raises `BadChat`.
+
+        `options` are further variables of the model's template, such as `enable_thinking`.
+        """
+        known = {**(options or {}), "messages": messages, "add_generation_prompt": True, "tools": tools}
         try:
-            return self._template.render(messages=messages, add_generation_prompt=True, tools=tools, **self._specials)
+            return self._template.render(**{**known, **self._specials})
         except (jinja2.TemplateError, TypeError) as error:
             raise BadChat(str(error)) from None
 
