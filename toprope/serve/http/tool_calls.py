@@ -42,7 +42,8 @@ class Tools:
             }
             for f in names
         ]
-        schema = json.dumps({"anyOf": calls})
+        # No white space between: a call is read by programs, and weak models fill it without end.
+        schema = json.dumps({"anyOf": calls, "x-guidance": {"whitespace_flexible": False}})
         if not self.marked:
             return Grammar("json_schema", schema)
         return Grammar("grammar", f'start: "{_OPEN}" "\\n"? call "\\n"? "{_CLOSE}"\ncall: %json {schema}')
