@@ -20,10 +20,10 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 pytest.importorskip("llguidance")
 
-from tests.serve.http.running_server import RunningServer, running_server  # noqa: E402
-from tests.serve.tiny_llama import save_model  # noqa: E402
-from toprope.serve.http.guard import Admission  # noqa: E402
-from toprope.serve.http.tool_calls import CallReader, Tools  # noqa: E402
+from tests.serve.http.running_server import RunningServer, running_server
+from tests.serve.tiny_llama import save_model
+from toprope.serve.http.guard import Admission
+from toprope.serve.http.tool_calls import CallReader, Tools
 
 pytestmark = pytest.mark.torch
 
