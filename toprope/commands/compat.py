@@ -93,5 +93,9 @@ def _show(shown: list[Row], rows: list[Row]) -> None:
     )
     if sums := test_totals(rows):
         console.print(f"{sums.get('passed', 0)} of {sum(sums.values())} unit tests passed: {sums}")
+        tested = [r for r in rows if r.tests]
+        console.print(
+            f"{sum(r.ok for r in tested)} of {len(tested)} operators with tests ended without a failure or an error finding"
+        )
     for kind, n in ranking(rows)[:15]:
         console.print(f"  {n:4}  {kind}", markup=False)

@@ -20,6 +20,9 @@ from toprope.project.checkout import Checkout
 from toprope.project.operators import Operator
 from toprope.soc import Soc
 
+CLEAN = {"passed", "uncompared", "skipped"}
+"""Verdicts of tests that say nothing against a kernel; "uncompared" says nothing for it either."""
+
 
 @dataclass
 class Row:
@@ -37,8 +40,8 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Compiled, and no unit test ended other than passed or skipped."""
-        return self.compiled and not set(self.tests) - {"passed", "skipped"}
+        """Compiled, and every unit test passed, compared nothing or was skipped by itself, without an error finding."""
+        return self.compiled and not set(self.tests) - CLEAN
 
 
 def survey(
@@ -153,7 +156,7 @@ def _row(checkout: Checkout, operator: Operator, soc: Soc, tests: bool, host_tes
         results += run_host_tests(checkout, operator, soc) if host_tests else []
         if results:
             row.tests = totals(results)
-            row.failures = [f"{r.name}: {r.verdict} {r.message}".rstrip() for r in results if r.verdict != "passed"]
+            row.failures = [f"{r.name}: {r.verdict} {r.message}".rstrip() for r in results if r.verdict not in CLEAN]
             row.findings = sorted({code for r in results for code in r.findings})
     except Exception as error:  # one odd folder must not end a survey of hundreds
         row = Row(operator.label, False, "internal error", f"{type(error).__name__}: {error}")

@@ -45,7 +45,7 @@ TEST_LIMIT_S, BUILD_LIMIT_S = 60.0, 300
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test: verdict (passed, failed, compare-failed, no-data, crashed, time-limit, skipped, not-built), why, error findings."""
+    """One test: verdict (passed, uncompared, findings, failed, compare-failed, no-data, crashed, time-limit, skipped, not-built), why, error findings."""
 
     name: str
     verdict: str
@@ -237,7 +237,10 @@ def _run_one(libraries: dict[str, Path], number: int, soc: Soc, mode: int) -> di
     said = (c.c_int * 3)()
     loaded.toprope_scripts(said)
     compared, compare_failed, generate_failed = said
-    verdict, message = ("passed", "") if compared else ("passed", "nothing was compared")
+    checked = compared or loaded.toprope_test_expectations()
+    verdict, message = ("passed", "") if checked else ("uncompared", "nothing was compared")
+    if findings:
+        verdict, message = "findings", ", ".join(sorted(set(findings)))
     if unfinished := next((f for f in findings if f in ("kernel-crash", "kernel-time-limit", "deadlock")), None):
         verdict, message = "crashed", unfinished
     elif code == 2:
@@ -247,7 +250,8 @@ def _run_one(libraries: dict[str, Path], number: int, soc: Soc, mode: int) -> di
     elif compare_failed:
         verdict, message = "compare-failed", f"{compare_failed} of {compared} comparisons failed"
     elif code == 1:
-        verdict, message = "failed", "an expectation of the test failed"
+        loaded.toprope_test_message.restype = c.c_char_p
+        verdict, message = "failed", (loaded.toprope_test_message() or b"").decode(errors="replace")[:300]
     return {"verdict": verdict, "message": message, "findings": sorted(set(findings))}
 
 

@@ -32,7 +32,7 @@ private:
 };
 
 struct Outcome {
-    int failures = 0;
+    int failures = 0, expectations = 0;
     bool skipped = false;
     std::string first;  // what failed first
 };
@@ -201,15 +201,15 @@ inline bool almost_equal(double a, double b, double ulp) {
     static const bool prefix##_##suite##_made = ::testing::instantiate<suite>(#prefix "/" #suite, values)
 #define INSTANTIATE_TEST_CASE_P INSTANTIATE_TEST_SUITE_P
 
-#define TOPROPE_EXPECT(condition, text) \
-    if (condition)                      \
-        ;                               \
-    else                                \
+#define TOPROPE_EXPECT(condition, text)               \
+    if (++::testing::outcome.expectations; condition) \
+        ;                                             \
+    else                                              \
         ::testing::Sink{__FILE__, __LINE__, text} = ::testing::Message()
-#define TOPROPE_ASSERT(condition, text) \
-    if (condition)                      \
-        ;                               \
-    else                                \
+#define TOPROPE_ASSERT(condition, text)               \
+    if (++::testing::outcome.expectations; condition) \
+        ;                                             \
+    else                                              \
         return ::testing::Sink{__FILE__, __LINE__, text} = ::testing::Message()
 #define EXPECT_TRUE(a) TOPROPE_EXPECT(static_cast<bool>(a), #a)
 #define EXPECT_FALSE(a) TOPROPE_EXPECT(!static_cast<bool>(a), "!(" #a ")")
@@ -243,6 +243,7 @@ extern "C" {
 __attribute__((used)) inline int toprope_test_count() { return static_cast<int>(::testing::registered().size()); }
 __attribute__((used)) inline const char* toprope_test_name(int i) { return ::testing::registered()[i].name.c_str(); }
 __attribute__((used)) inline const char* toprope_test_message() { return ::testing::outcome.first.c_str(); }
+__attribute__((used)) inline int toprope_test_expectations() { return ::testing::outcome.expectations; }
 // 0 passed, 1 failed, 2 skipped.
 __attribute__((used)) inline int toprope_test_run(int i) {
     ::testing::outcome = {};
