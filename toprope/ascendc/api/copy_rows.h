@@ -54,7 +54,7 @@ constexpr bool chip_has(Path path) {
         case Path::l1_gm:
         case Path::l1_bias:
         case Path::l1_fixbuf:
-            return split;
+            return TOPROPE_LIKE_A2;
         case Path::l1_ub:
             return !split;
         default:

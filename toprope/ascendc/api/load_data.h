@@ -406,7 +406,7 @@ void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::
     using namespace toprope;
     const bool l1 = dst.space() == Space::l1;
     const Op& op = l1 ? kOpFillL1 : kOpFillL0;
-    const uint32_t unit = l1 ? 32 : kFractalBytes, blocks = p.blockNum != 0 || __NPU_ARCH__ == 2201 ? p.blockNum : 1;
+    const uint32_t unit = l1 ? 32 : kFractalBytes, blocks = p.blockNum != 0 || TOPROPE_LIKE_A2 ? p.blockNum : 1;
     if (self->type == CoreType::aiv || p.repeatTimes == 0 || blocks == 0) return;
     const uint64_t span = (uint64_t{p.repeatTimes} * (blocks + p.dstGap) - p.dstGap) * unit;
     if (!require_operand(op, "dst", dst, span, unit, site)) return;

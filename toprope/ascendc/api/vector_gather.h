@@ -227,7 +227,7 @@ uint64_t gather_mask(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
 
 template <typename T>
 inline constexpr bool kGatherable =
-    is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float> || (__NPU_ARCH__ == 2201 && std::is_same_v<T, bfloat16_t>);
+    is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float> || (TOPROPE_LIKE_A2 && std::is_same_v<T, bfloat16_t>);
 
 }  // namespace toprope
 
@@ -266,7 +266,7 @@ template <typename T>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset, const uint32_t dstBaseAddr,
              const uint32_t count, toprope::Site site = toprope::Site::here()) {
     static_assert(
-        __NPU_ARCH__ != 2201 || sizeof(T) == 0,
+        !TOPROPE_LIKE_A2 || sizeof(T) == 0,
         "Scatter: the 910B/910C generation has no scatter instruction; write the elements with SetValue, or build the result with Gather");
     toprope::move_by_offset<true>(toprope::kOpScatter, src, dst, dstOffset, dstBaseAddr,
                                   toprope::count_lanes(toprope::lane_width(sizeof(T)), count), 8, site);
@@ -275,7 +275,7 @@ template <typename T, typename M>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset, const uint32_t dstBaseAddr,
              const M& mask, const uint8_t repeatTime, const uint8_t srcRepStride, toprope::Site site = toprope::Site::here()) {
     static_assert(
-        __NPU_ARCH__ != 2201 || sizeof(T) == 0,
+        !TOPROPE_LIKE_A2 || sizeof(T) == 0,
         "Scatter: the 910B/910C generation has no scatter instruction; write the elements with SetValue, or build the result with Gather");
     toprope::choose_mask<true>(mask);
     toprope::move_by_offset<true>(toprope::kOpScatter, src, dst, dstOffset, dstBaseAddr, TOPROPE_REPEAT_LANES, srcRepStride, site);

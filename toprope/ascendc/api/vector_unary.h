@@ -56,7 +56,11 @@ constexpr AscendC::UnaryRepeatParams packed_unary() {
     }                                                                                                                                   \
     }
 
+#if __NPU_ARCH__ == 3002
+TOPROPE_UNARY(Abs, "dst = |src|", "vabs", (int16_t, half, float), x < L{0} ? static_cast<L>(-x) : (x == L{0} ? L{0} : x))
+#else
 TOPROPE_UNARY(Abs, "dst = |src|", "vabs", (half, float), __builtin_fabsf(x))
+#endif
 TOPROPE_UNARY(Exp, "dst = e to the power src", "vexp", (half, float), toprope::exp_float(x))
 TOPROPE_UNARY(Ln, "dst = the natural logarithm of src", "vln", (half, float), toprope::log_float(x))
 TOPROPE_UNARY(Reciprocal, "dst = 1 / src", "vrec", (half, float), toprope::reciprocal_float(x))

@@ -66,7 +66,7 @@ void integer_power_all(Scratch& scratch, const AscendC::LocalTensor<I>& dst, con
 }
 
 template <typename T>
-inline constexpr bool kPowerType = is_one_of<T, half, float> || (__NPU_ARCH__ == 2201 && std::is_same_v<T, int32_t>);
+inline constexpr bool kPowerType = is_one_of<T, half, float> || (TOPROPE_LIKE_A2 && std::is_same_v<T, int32_t>);
 
 template <typename T>
 void power(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& base,

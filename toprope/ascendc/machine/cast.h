@@ -31,6 +31,15 @@ inline constexpr CastPair kCastPairs[] = {
     {Dtype::f32, Dtype::f16, kModesAny},  {Dtype::f32, Dtype::bf16, kModesFive}, {Dtype::f32, Dtype::s32, kModesFive},
     {Dtype::f32, Dtype::f32, kModesFive}, {Dtype::f32, Dtype::s64, kModesFive},  {Dtype::s64, Dtype::s32, kModeNone},
     {Dtype::s64, Dtype::f32, kModesFive},
+#elif __NPU_ARCH__ == 3002
+    {Dtype::s8, Dtype::f16, kModeNone},    {Dtype::u8, Dtype::f16, kModeNone},   {Dtype::s16, Dtype::f16, kModesSix},
+    {Dtype::s16, Dtype::f32, kModeNone},   {Dtype::f16, Dtype::s8, kModesSix},   {Dtype::f16, Dtype::u8, kModesSix},
+    {Dtype::f16, Dtype::s16, kModesFive},  {Dtype::f16, Dtype::s32, kModesFive}, {Dtype::f16, Dtype::f32, kModeNone},
+    {Dtype::bf16, Dtype::s32, kModesFive}, {Dtype::bf16, Dtype::f32, kModeNone}, {Dtype::s32, Dtype::s16, kModeNone},
+    {Dtype::s32, Dtype::f16, kModeNone},   {Dtype::s32, Dtype::f32, kModesSix},  {Dtype::s32, Dtype::s64, kModeNone},
+    {Dtype::f32, Dtype::s16, kModesFive},  {Dtype::f32, Dtype::f16, kModesAny},  {Dtype::f32, Dtype::bf16, kModesFive},
+    {Dtype::f32, Dtype::s32, kModesFive},  {Dtype::f32, Dtype::f32, kModesFive}, {Dtype::f32, Dtype::s64, kModesFive},
+    {Dtype::s64, Dtype::s32, kModeNone},   {Dtype::s64, Dtype::f32, kModesFive},
 #elif __NPU_ARCH__ == 2002
     {Dtype::s8, Dtype::f16, kModeNone},
     {Dtype::u8, Dtype::f16, kModeNone},

@@ -90,10 +90,10 @@ enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
 enum class SELMODE : uint8_t { VSEL_CMPMASK_SPR = 0, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
 enum class ReduceOrder : uint8_t { ORDER_VALUE_INDEX = 0, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
 
-// Which hardware memory a logical position lives in. 310P keeps C1, C2 and CO2 elsewhere.
+// Which hardware memory a logical position lives in. 310P keeps C1, C2 and CO2 elsewhere; 310B has the bias table, and CO2 in UB.
 constexpr toprope::Space space_of(TPosition position) {
     using toprope::Space;
-    constexpr bool split = __NPU_ARCH__ == 2201;
+    constexpr bool split = __NPU_ARCH__ == 2201, has_bias_table = TOPROPE_LIKE_A2;
     switch (position) {
         case TPosition::GM:
             return Space::gm;
@@ -102,13 +102,13 @@ constexpr toprope::Space space_of(TPosition position) {
         case TPosition::TSCM:
             return Space::l1;
         case TPosition::C1:
-            return split ? Space::l1 : Space::ub;
+            return has_bias_table ? Space::l1 : Space::ub;
         case TPosition::A2:
             return Space::l0a;
         case TPosition::B2:
             return Space::l0b;
         case TPosition::C2:
-            return split ? Space::bias : Space::l0c;
+            return has_bias_table ? Space::bias : Space::l0c;
         case TPosition::CO1:
             return Space::l0c;
         case TPosition::CO2:

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
-// The build passes __NPU_ARCH__ (2201 = A2/A3, 2002 = 310P) and, on split chips, which of the two core types this build is for.
+// The build passes __NPU_ARCH__ (2201 = A2/A3, 3002 = 310B, 2002 = 310P) and, on split chips, which of the two core types this build is
+// for.
 #ifndef __NPU_ARCH__
 #define __NPU_ARCH__ 2201
 #endif
@@ -28,6 +29,9 @@
 #define __DAV_C220_VEC__ 1
 #define __DAV_VEC__ 1
 #endif
+#elif __NPU_ARCH__ == 3002
+#define __CCE_AICORE__ 300
+#define __DAV_M300__ 1
 #elif __NPU_ARCH__ == 2002
 #define __CCE_AICORE__ 200
 #define __DAV_M200__ 1
@@ -35,8 +39,11 @@
 #define __CCE_AICORE__ 100
 #define __DAV_C100__ 1
 #else
-#error "toprope: this __NPU_ARCH__ is not supported yet; supported are 2201 (A2/A3), 2002 (310P) and 1001 (910)"
+#error "toprope: this __NPU_ARCH__ is not supported yet; supported are 2201 (A2/A3), 3002 (310B), 2002 (310P) and 1001 (910)"
 #endif
+
+// Chips whose functions take the element types of A2 and whose L0C leaves through Fixpipe: A2, A3, and 310B with both units in one core.
+#define TOPROPE_LIKE_A2 (__NPU_ARCH__ == 2201 || __NPU_ARCH__ == 3002)
 
 #define __aicore__
 #define __global__
