@@ -45,7 +45,7 @@ ORDER = [
     "report",
     "explore",
     "precision",
-    "program",
+    "toolkit",
     "validation",
     "ops",
     "serve",

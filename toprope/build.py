@@ -108,8 +108,9 @@ def shared_library(
     extra: Sequence[str] = (),
     link: Sequence[Path] = (),
     ahead: str = "",
+    object_only: bool = False,
 ) -> Path:
-    """Compile C++ text (str) or a file (Path) into a shared library and return its path.
+    """Compile C++ text (str) or a file (Path) into a shared library, or an object to link later, and return its path.
 
     The result is cached: the key is the text, the flags and the compiler; a list of the files that were included or linked,
     with their digests, is kept beside it. `ahead` names a header of the library that the text includes before anything else: the
@@ -117,8 +118,7 @@ def shared_library(
     """
     # The header library compiles as a system folder would: its own warnings never reach the user.
     arguments = [
-        *FLAGS,
-        *LINK_FLAGS,
+        *(("-c", *(f for f in FLAGS if f != "-shared")) if object_only else (*FLAGS, *LINK_FLAGS)),
         *(f"-I{Path(p).absolute()}" for p in (*header_folders(), *include)),
         *(f"-D{d}" for d in defines),
         *extra,
@@ -132,7 +132,7 @@ def shared_library(
         return found
     cxx, begin = compiler(), time.time_ns()
     with scratch() as folder:
-        unit, out, deps = folder / "unit.cpp", folder / "out.so", folder / "out.d"
+        unit, out, deps = folder / "unit.cpp", folder / ("out.o" if object_only else "out.so"), folder / "out.d"
         try:
             unit.write_bytes(os.fsencode(text))
         except OSError as error:

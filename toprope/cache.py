@@ -143,6 +143,15 @@ def kept(key: str) -> Path | None:
     return None
 
 
+def manifest_files(made: Path) -> list[str]:
+    """The files that a kept file was made of; none if that is not known."""
+    try:
+        manifest = json.loads((made.parent / f"{made.stem.rpartition('-')[0]}.json").read_bytes())
+        return [*manifest["files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
 def keep(key: str, made: Path, files: dict[str, str], search: dict[str, Any]) -> Path:
     """Move a finished file into the cache and return where it lies now; `files` {} means: do not find it again.
 

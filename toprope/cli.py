@@ -23,6 +23,8 @@ VERBS = {
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),
+    "env": ("toprope.commands.env", 'the toolkit\'s environment: eval "$(toprope env)", then cmake, make, ./demo'),
+    "exec": ("toprope.commands.exec", "run a command with the toolkit; every program in it is checked and timed"),
     "include": ("toprope.commands.include", "the folder to give to g++ -I"),
     "compat": ("toprope.commands.compat", "compile every kernel of an operator repository and say what is missing"),
     "new": ("toprope.commands.new", "write an operator project from a JSON prototype, a signature or a tile function"),

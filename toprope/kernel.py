@@ -153,7 +153,7 @@ class Launcher:
     def compile(self, soc: str | Soc = DEFAULT_SOC, tiling_key: int = 0) -> None:
         """Build and load the kernel now, so that later launches, those of forked processes too, begin at once. Raises CompileFailed."""
         chip = load_soc(soc) if isinstance(soc, str) else soc
-        self.kernel.libraries(chip, {core.type for core in _cores(self.kernel, self.blocks, chip, tiling_key)[0]})
+        self.kernel.libraries(chip, {core.type for core in cores_of(self.kernel, self.blocks, chip, tiling_key)[0]})
 
     def __call__(
         self,
@@ -177,7 +177,7 @@ class Launcher:
         software machine runs first, next, ...: results must not depend on it. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
-        cores, ratio, mixed = _cores(self.kernel, self.blocks, chip, tiling_key)
+        cores, ratio, mixed = cores_of(self.kernel, self.blocks, chip, tiling_key)
         bound = _Bound(self.kernel, arguments)
         launchers = {}
         for core_type, library in self.kernel.libraries(chip, {core.type for core in cores}).items():
@@ -282,7 +282,7 @@ class KernelFile:
         return f"KernelFile({self.path}: {', '.join(k.entry.signature for k in self.kernels.values())})"
 
 
-def _cores(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list[CoreRow], int, bool]:
+def cores_of(kernel: Kernel, blocks: int, soc: Soc, tiling_key: int) -> tuple[list[CoreRow], int, bool]:
     """The cores a launch uses, AIVs per AI core, and whether both types run. Raises BadArgument for a bad block count."""
     if blocks < 1:
         raise BadArgument(

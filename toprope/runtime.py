@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -187,7 +188,7 @@ class Launch:
 
 
 # Which memories a core type has; the others have size 0 there.
-_SPACES_OF = {
+SPACES_OF = {
     "aiv": {"ub"},
     "aic": {"l1", "l0a", "l0b", "l0c", "bias", "fixbuf"},
     "coupled": {"ub", "l1", "l0a", "l0b", "l0c", "bias", "fixbuf"},
@@ -196,7 +197,9 @@ _SPACES_OF = {
 
 def library_path() -> Path:
     """The compiled runtime, built on first use."""
-    return shared_library(INCLUDE / "machine" / "runtime.cpp")
+    # A name of its own: whoever links to it finds the one that the process has loaded already, wherever that lies.
+    named = ("-Wl,-soname,libtoprope_machine.so",) if sys.platform == "linux" else ()
+    return shared_library(INCLUDE / "machine" / "runtime.cpp", extra=named)
 
 
 @cache
@@ -223,7 +226,7 @@ def run(launch: Launch, soc: Soc) -> Trace:
     for i, core_type in enumerate(CORE_TYPES):
         native.entries[i] = launch.entries.get(core_type)
         for s, space in enumerate(SPACES):
-            native.space_bytes[i][s] = soc.bytes_of(space) if space in _SPACES_OF[core_type] else 0
+            native.space_bytes[i][s] = soc.bytes_of(space) if space in SPACES_OF[core_type] else 0
     arguments = (c.c_void_p * max(1, len(launch.arguments)))(*launch.arguments)
     native.arguments = arguments
     cores = (_CoreSpec * len(launch.cores))(

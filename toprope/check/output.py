@@ -71,15 +71,18 @@ def _plain(finding: Finding) -> dict[str, Any]:
     }
 
 
-def sarif(findings: Sequence[Finding], trace: Trace, root: Path | None = None) -> str:
-    """A SARIF 2.1.0 log. File names are relative to `root` (the current folder) where they lie inside it."""
+def sarif(findings: Sequence[Finding], trace: Trace | None, root: Path | None = None) -> str:
+    """A SARIF 2.1.0 log. File names are relative to `root` (the current folder) where they lie inside it.
+
+    Without a trace the findings are those of a whole program.
+    """
     base = (root or Path.cwd()).resolve()
     known = sorted({f.code for f in findings})
     rules = [_sarif_rule(name) for name in known]
     results = [_sarif_result(f, known.index(f.code), base) for f in findings]
     run = {
         "tool": {"driver": {"name": "toprope", "informationUri": "https://pypi.org/project/toprope", "rules": rules}},
-        "properties": {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks},
+        "properties": {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks} if trace else {},
         "results": results,
     }
     return json.dumps(

@@ -10,9 +10,9 @@ import numpy as np
 
 from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
 from toprope.kernel import DEFAULT_SOC
-from toprope.program.source import SOURCES, is_program
 from toprope.report import summary, text
 from toprope.soc import load as load_soc
+from toprope.toolkit.source import SOURCES, is_program
 
 
 def main(argv: list[str]) -> int:
@@ -67,8 +67,8 @@ def _run(prepared: Prepared) -> int:
 def _run_program(options: argparse.Namespace, sources: list[Path]) -> int:
     """Sources of which one has a main function; the program's own arguments follow their names."""
     # Host programs bring the readers of operator projects with them: a tenth of a kernel's cached run, which needs neither.
-    from toprope.program.run import run_program
-    from toprope.program.show import as_json, show
+    from toprope.toolkit.run import run_program
+    from toprope.toolkit.show import finish
 
     result = run_program(
         sources,
@@ -80,10 +80,7 @@ def _run_program(options: argparse.Namespace, sources: list[Path]) -> int:
         time_limit_s=options.time_limit,
         host_limit_s=options.program_limit,
     )
-    if options.json:
-        print(json.dumps(as_json(result), indent=1))
-    else:
-        show(result, verbose=options.verbose)
+    finish(result, as_json_text=options.json, verbose=options.verbose)
     if result.code < 0:
         return CRASHED
     return 1 if result.code or result.errors else 0

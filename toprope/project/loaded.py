@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -105,6 +106,15 @@ class OutputInfo:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A call that is ready to be launched: the definition for its chip, its tiling, and the kernel of that tiling."""
+
+    definition: OperatorDef
+    tiling: Tiling
+    kernel: ProjectKernel
+
+
+@dataclass(frozen=True)
 class ProjectOperator:
     """An operator of a project. `op(x1, x2, attribute=...)` infers, tiles, picks the kernel by its key and runs it."""
 
@@ -200,6 +210,40 @@ class ProjectOperator:
         problem, types, found_formats = self._problem(of, chip, given, attributes, output_shapes)
         del types, found_formats
         return self._tile(of, problem, chip)
+
+    def prepared(
+        self,
+        inputs: Sequence[Sequence[TensorValue]],
+        outputs: Sequence[Sequence[TensorValue]],
+        *,
+        soc: Soc,
+        attributes: Mapping[str, Any],
+    ) -> Prepared:
+        """What a launch elsewhere needs: the tiling that the operator's own function decides for these tensors, and the kernel for it.
+
+        Raises what a call raises, and BadInput where inference says another size than a given output has.
+        """
+        of = self._for(soc)
+        problem, types, formats = self._problem(of, soc, [list(g) for g in inputs], attributes, None)
+        if of.has_infer_shape:
+            for d, inferred, given in zip(of.outputs, problem.outputs, outputs, strict=True):
+                for a, b in zip(inferred, given, strict=False):
+                    if a.shape and math.prod(a.shape) != math.prod(b.shape):
+                        raise BadInput(
+                            f"output {d.name} of {of.type} is {list(a.shape)}, the tensor given for it is {list(b.shape)}",
+                            cure="give a tensor of that shape",
+                        )
+        problem = replace(problem, outputs=[list(g) for g in outputs])
+        types.update({d.name: g[0].dtype for d, g in zip(of.outputs, outputs, strict=True) if g})
+        tiling = self._tile(of, problem, soc)
+        groups: list[Any] = [*inputs, *outputs]
+        kernel = self._kernel(of, soc, tiling, types, formats, groups)
+        check_layout(self.project.library, of, tiling, self.project.operator, kernel.path)
+        if tiling.block_dim < 1:
+            raise TilingFailed(
+                f"the tiling function of {of.type} set no number of blocks", cure="call context->SetBlockDim(...)"
+            )
+        return Prepared(of, tiling, kernel)
 
     def changed(
         self,

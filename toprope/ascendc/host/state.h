@@ -8,6 +8,10 @@
 #include <cstring>
 #include <string>
 
+#ifdef __ELF__
+extern "C" void toprope_present_chip(void* chip, size_t bytes) __attribute__((weak));
+#endif
+
 namespace toprope {
 namespace host {
 
@@ -17,7 +21,16 @@ struct Chip {
     uint64_t npu_arch, split, aic, aiv, ub_bytes, l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes, bias_bytes, fixbuf_bytes, l2_bytes, gm_bytes,
         l2_bytes_per_cycle, gm_bytes_per_cycle, library_workspace_bytes;
 };
-inline Chip chip = {};
+
+// In a program it is the chip of the device library that the program has loaded, if it has.
+inline Chip present_chip() {
+    Chip present = {};
+#ifdef __ELF__
+    if (toprope_present_chip != nullptr) toprope_present_chip(&present, sizeof present);
+#endif
+    return present;
+}
+inline Chip chip = present_chip();
 
 inline std::string& log() {
     static std::string text;

@@ -265,34 +265,13 @@ void float_to_half_n(uint16_t* out, const float* in, size_t n) {
 
 #include "schedule.cpp"
 
+#include "launch.h"
+
 // ---- the C interface that toprope/native.py calls -----------------------------------------------------------------------
 
 using namespace toprope;
 
 extern "C" {
-
-struct TopropeCoreSpec {
-    uint16_t block;
-    uint8_t sub;
-    uint8_t type;
-};
-
-struct TopropeLaunch {
-    void (*entries[3])(void**);  // by CoreType
-    void** arguments;
-    const TopropeCoreSpec* cores;
-    uint32_t core_count, blocks, ratio, mixed, execute, check_contracts;
-    uint32_t space_bytes[3][kSpaces];  // by CoreType: an AIV has no L1, an AIC no UB
-    uint64_t tiling_key;
-    double time_limit_s;
-    uint32_t gm_count;
-    const GmBuffer* gm;
-    uint8_t* system_workspace;
-    uint64_t system_workspace_bytes;
-    uint64_t capture_limit_bytes;  // 0: no values are kept
-    TopropeDelay* delay;           // nullptr: every instruction takes effect in program order
-    const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
-};
 
 void toprope_release() {
     for (uint32_t i = 0; i < cores_used; ++i) {

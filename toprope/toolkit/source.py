@@ -9,7 +9,6 @@ from pathlib import Path
 
 from toprope.errors import BadInput, BadKernel
 from toprope.source import Entry, Parameter, entries, local_files, strip_comments
-from toprope.unit import expanded
 
 _MAIN = re.compile(r"^\s*(?:int|int32_t|auto|signed)\s+main\s*\(", re.M)
 _LAUNCHED = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|\baclrtlaunch_(\w+?)(?:\.h\"|\s*\()")
@@ -27,25 +26,24 @@ def is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Program:
-    """A program's sources.
+    """What a program's sources say.
 
-    text      the compilation unit, launches rewritten, lines as in the sources
     folders   include folders, the sources' own
     entries   kernels in these sources by name
-    launched  names of kernels that are launched by name (ACLRT_LAUNCH_KERNEL) and lie elsewhere
-    headers   the texts of what they include from their own folders
+    by_name   names of kernels that are launched by name (ACLRT_LAUNCH_KERNEL)
+    launched  those of them that lie elsewhere
+    headers   the texts of the sources and of what they include from their own folders
     """
 
-    text: str
     folders: tuple[Path, ...]
     entries: dict[str, Entry]
+    by_name: tuple[str, ...]
     launched: tuple[str, ...]
     headers: tuple[str, ...] = ()
 
 
 def read(sources: Sequence[Path]) -> Program:
-    """Read a program. Raises BadInput for a file that is missing or a launch that cannot be read."""
-    parts: list[str] = []
+    """Read a program. Raises BadInput for a file that is missing."""
     found: dict[str, Entry] = {}
     launched: dict[str, None] = {}
     folders: dict[Path, None] = {}
@@ -53,20 +51,19 @@ def read(sources: Sequence[Path]) -> Program:
     for source in sources:
         if not source.is_file():
             raise BadInput(f"there is no file {source}", cure="check the path")
-        parts.append(expanded(source.resolve(), set()))
         folders[source.resolve().parent] = None
         for file, text in local_files(source):
             headers.append(text)
             launched |= {a or b: None for a, b in _LAUNCHED.findall(text)}
-            if "__global__" in text:
-                found |= {e.name: e for e in _entries(file)}
-    return Program("".join(parts), tuple(folders), found, tuple(n for n in launched if n not in found), tuple(headers))
+            found |= {e.name: e for e in kernels(file)}
+    return Program(tuple(folders), found, tuple(launched), tuple(n for n in launched if n not in found), tuple(headers))
 
 
-def _entries(file: Path) -> list[Entry]:
+def kernels(file: Path) -> list[Entry]:
+    """The kernels that a file defines; none for one that only declares them."""
     try:
-        return entries(file)
-    except BadKernel:  # only declarations
+        return entries(file) if "__global__" in file.read_text(errors="replace") else []
+    except BadKernel:
         return []
 
 
@@ -79,7 +76,7 @@ def kernel_source(name: str, given: Sequence[Path], around: Sequence[Path]) -> P
             candidates += [f for f in sorted(root.glob("*")) + sorted(root.glob("*/*")) if f.suffix in SOURCES]
     for file in dict.fromkeys(f.resolve() for f in candidates):
         text = file.read_text(errors="replace") if file.is_file() and file.stat().st_size < 4 << 20 else ""
-        if "__global__" in text and mark.search(text) and any(e.name == name for e in _entries(file)):
+        if "__global__" in text and mark.search(text) and any(e.name == name for e in kernels(file)):
             return file
     raise BadInput(
         f"the program launches {name}, and no source with that kernel was found",
@@ -101,5 +98,5 @@ def launch_header(entry: Entry) -> str:
     return (
         f'#pragma once\n#include "acl/launch.h"\n{template}inline uint32_t aclrtlaunch_{entry.name}'
         f"(uint32_t blocks, aclrtStream stream{parameters}) {{\n"
-        f'    return toprope::program::launch_values("{entry.name}", nullptr, blocks, stream, std::make_tuple({values}));\n}}\n'
+        f'    return toprope::program::launch_values("", "{entry.name}", nullptr, blocks, stream, std::make_tuple({values}));\n}}\n'
     )

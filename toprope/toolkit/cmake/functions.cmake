@@ -1,0 +1,2 @@
+# What projects of kernels and operators call.
+include_guard(GLOBAL)

@@ -1,0 +1,137 @@
+"""Run one command with the toolkit's environment, with the recorder in this process: every program that it starts is reported on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toprope.errors import BadInput
+from toprope.finding import Finding, codes
+from toprope.toolkit.prefix import prefix, variables
+from toprope.toolkit.recorder import follow
+from toprope.toolkit.session import Session
+
+
+@dataclass
+class Finished:
+    """What a command left. `code` is its exit code, or minus the signal that ended it; `timed_out` says who sent that."""
+
+    code: int
+    sessions: list[Session] = field(default_factory=list)
+    timed_out: bool = False
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings of all programs that the command started."""
+        return [f for s in self.sessions for f in s.findings]
+
+    @property
+    def errors(self) -> int:
+        """Findings of severity error."""
+        return sum(f.severity == "error" for f in self.findings)
+
+
+@contextlib.contextmanager
+def _listening(operators: dict[str, Any]) -> Iterator[tuple[str, list[Session]]]:
+    """A socket that programs report to; the sessions fill while they run, and are whole when the block ends."""
+    sessions: list[Session] = []
+    threads: list[threading.Thread] = []
+    with tempfile.TemporaryDirectory(prefix="toprope-") as folder, socket.socket(socket.AF_UNIX) as server:
+        path = f"{folder}/recorder"
+        server.bind(path)
+        server.listen(64)
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                thread = threading.Thread(
+                    target=lambda c=connection: sessions.append(follow(c, operators)), daemon=True
+                )
+                threads.append(thread)
+                thread.start()
+
+        accepting = threading.Thread(target=serve, daemon=True)
+        accepting.start()
+        yield path, sessions
+        server.shutdown(socket.SHUT_RDWR)
+        accepting.join(5)
+        for thread in threads:
+            thread.join(600)
+
+
+def run(
+    command: Sequence[str],
+    *,
+    soc: str = "",
+    limit_s: float = 0.0,
+    environment: Mapping[str, str] | None = None,
+    operators: dict[str, Any] | None = None,
+) -> Finished:
+    """Run a command and follow the programs in it. `limit_s` 0: no limit. `operators` are loaded projects whose aclnn functions it calls. Raises BadInput for a command that does not start."""
+    place = prefix()
+    env = dict(os.environ)
+    env |= variables(place, env)
+    env |= environment or {}
+    if soc:
+        env["TOPROPE_SOC"] = soc
+    timed_out = False
+    with _listening(operators or {}) as (path, sessions):
+        env |= {"TOPROPE_RECORDER": path}
+        env.pop("TOPROPE_REPORT", None)
+        sys.stdout.flush()
+        try:
+            child = subprocess.Popen(command, env=env, start_new_session=bool(limit_s))
+        except OSError as error:
+            raise BadInput(
+                f"{command[0]} does not start: {error.strerror}", cure="toprope exec -- COMMAND ARGUMENTS"
+            ) from None
+        with child:
+            try:
+                code = child.wait(limit_s or None)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                os.killpg(child.pid, signal.SIGKILL)
+                code = child.wait()
+            except KeyboardInterrupt:  # the child has had the signal too
+                code = child.wait(10)
+    finished = Finished(code, sessions, timed_out)
+    _say_how_it_ended(finished, limit_s)
+    return finished
+
+
+def _say_how_it_ended(finished: Finished, limit_s: float) -> None:
+    """A finding for a program that did not end by itself."""
+    session = finished.sessions[-1] if finished.sessions else None
+    if session is None:
+        if not finished.timed_out and finished.code >= 0:
+            return
+        session = Session()
+        finished.sessions.append(session)
+    if finished.timed_out:
+        message = f"the program did not end within {limit_s:g} s"
+        session.add(Finding("program-time-limit", "error", message, (), codes()["program-time-limit"].cure))
+        return
+    for each in finished.sessions:
+        died = finished.code if len(finished.sessions) == 1 or each is session else 0
+        if each.code is None and died < 0:
+            name = signal.Signals(-died).name
+            message = f"the host program died of {name}"
+            if died == -signal.SIGABRT:
+                message += ", as abort() and an exception that nobody catches do"
+            each.add(Finding("program-crash", "error", message, (), codes()["program-crash"].cure))
+        elif each.code is None and each.program and died >= 0:
+            message = f"{Path(each.program).name} (process {each.pid}) ended without a word: killed, or a crash"
+            each.add(Finding("program-crash", "error", message, (), codes()["program-crash"].cure))

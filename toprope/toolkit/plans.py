@@ -1,0 +1,240 @@
+"""Stage one of aclnn calls: which operator answers, its tiling, and the kernel that the program then launches."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprope.errors import BadInput, TopropeError
+from toprope.kernel import cores_of
+from toprope.project.ge_types import GE_TYPES
+from toprope.project.host import DYNAMIC, TensorValue
+from toprope.project.loaded import ProjectOperator, load_project
+from toprope.toolkit.functions import FUNCTIONS
+from toprope.trace import Array
+
+if TYPE_CHECKING:
+    from toprope.toolkit.session import Session
+
+REFUSED, NO_EXECUTOR = 161002, 561003
+PACKAGE = "toprope"
+"""The folder of an installed operator package (opp/vendors/NAME) that holds its projects and `index.json`: function -> folder."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One argument of a call: `at` is its place in the flat list of the device library."""
+
+    at: int
+    data: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A tensor's dimensions."""
+        return tuple(self.data["dims"])
+
+
+class Planner:
+    """Answers the aclnn calls of one program."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.calls = 0
+        self._operators: dict[str, ProjectOperator] = {}
+
+    # ---- the two stages -----------------------------------------------------------------------------------------------------
+
+    def plan(self, message: dict[str, Any]) -> tuple[str, bytes]:
+        """Stage one: the answer as lines of text (runtime/aclnn.cpp reads them), and the tiling data."""
+        function, self.calls = message["function"], self.calls + 1
+        groups = _grouped(message["args"])
+        try:
+            operator = self._operator(function)
+            if operator is not None:
+                return self._project(function, operator, groups)
+            reference = FUNCTIONS.get(function)
+            if reference is None:
+                raise BadInput(
+                    f"{function} has no executor",
+                    cure="build a package or project that defines it and set ASCEND_CUSTOM_OPP_PATH, or toprope run --project FOLDER",
+                )
+            return f"0\t0\t{self.calls}\trecorder", b""
+        except TopropeError as error:
+            code = NO_EXECUTOR if "no executor" in error.message else REFUSED
+            self.session.take({"t": "refused", "message": error.message, "cure": error.cure, "at": message["at"]}, b"")
+            return f"{code}\t0\t0\trefused\t{error.message}", b""
+
+    def execute(self, message: dict[str, Any]) -> tuple[str, bytes]:
+        """Stage two of a call without a kernel: NumPy on the device memory; its time comes from the bytes that it moves."""
+        from toprope.toolkit.session import LaunchRow
+
+        function = message["function"]
+        groups = _grouped(message["args"])
+        values = [self._python(g) for g in groups]
+        outputs = [v for g, v in zip(groups, values, strict=True) if g[0].data.get("out")]
+        inputs = [v for g, v in zip(groups, values, strict=True) if not g[0].data.get("out")]
+        moved = sum(v.nbytes for v in [*inputs, *outputs] if isinstance(v, np.ndarray))
+        try:
+            FUNCTIONS[function](inputs, outputs)
+        except TopropeError as error:
+            self.session.take({"t": "refused", "message": error.message, "cure": error.cure, "at": message["at"]}, b"")
+            return "1", b""
+        soc, clock = self.session.soc, self.session.clock
+        assert soc is not None and clock is not None
+        us = float(soc.number("launch.kernel_us")) if _has(soc, "launch.kernel_us") else 2.0
+        us += moved / (soc.number("hbm.read_tbps") * 1e6)
+        file, line = self.session.place(message["at"])
+        self.session.launches.append(LaunchRow(function, soc.aiv, us, file, line, message["stream"], "reference"))
+        clock.kernel(
+            function, message["stream"], message["number"], message["epoch"], us, (0, soc.aiv), "reference, roofline"
+        )
+        return "0", b""
+
+    # ---- operators ----------------------------------------------------------------------------------------------------------
+
+    def _operator(self, function: str) -> ProjectOperator | None:
+        if function not in self._operators:
+            given = {f"aclnn{o.name}": o for o in self.session.operators.values()}
+            found = given.get(function)
+            if found is None and function in self._packages:
+                found = load_project(self._packages[function], function.removeprefix("aclnn"))
+            if found is None:
+                return None
+            self._operators[function] = found
+        return self._operators[function]
+
+    @cached_property
+    def _packages(self) -> dict[str, Path]:
+        """Project folders of installed packages by function; the first of the search path wins."""
+        roots = [Path(p) for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
+        if opp := os.environ.get("ASCEND_OPP_PATH"):
+            roots += sorted(Path(opp, "vendors").glob("*"))
+        out: dict[str, Path] = {}
+        for root in roots:
+            for index in (root / PACKAGE / "index.json", *sorted(root.glob(f"*/{PACKAGE}/index.json"))):
+                if index.is_file():
+                    for function, folder in json.loads(index.read_text()).items():
+                        out.setdefault(function, index.parent / folder)
+        return out
+
+    def _project(self, function: str, operator: ProjectOperator, groups: list[list[Item]]) -> tuple[str, bytes]:
+        """The answer for an operator with host code and a kernel of its own."""
+        soc = self.session.soc
+        assert soc is not None
+        of = operator.definition
+        n, a = len(of.inputs), len(of.attributes)
+        if len(groups) != n + a + len(of.outputs):
+            raise BadInput(
+                f"{function} was called with {len(groups)} arguments, its definition has {n + a + len(of.outputs)}",
+                cure="generate the header of the same project again",
+            )
+        inputs, given, outputs = groups[:n], groups[n : n + a], groups[n + a :]
+        attributes = {
+            d.name: v for d, g in zip(of.attributes, given, strict=True) if (v := self._python(g)) is not None
+        }
+        described = [
+            [self._described(i, with_value=d.value_depends) for i in _tensors(g)]
+            for d, g in zip(of.inputs, inputs, strict=True)
+        ]
+        results = [[self._described(i, with_value=False) for i in _tensors(g)] for g in outputs]
+        ready = operator.prepared(described, results, soc=soc, attributes=attributes)
+        tiling = ready.tiling
+        cores = cores_of(ready.kernel, 1, soc, tiling.key)[0]
+        types = {c.type for c in cores}
+        paths = [str(ready.kernel.build(soc, t)) if t in types else "-" for t in ("aiv", "aic", "coupled")]
+        words = []
+        for d, g in zip((*of.inputs, *of.outputs), [*inputs, *outputs], strict=True):
+            members = _tensors(g)
+            if d.mode == DYNAMIC:
+                words.append(f"d{members[0].at}-{len(members)}" if members else "0")
+            else:
+                words.append(f"p{members[0].at}" if members else "0")
+        names = ",".join(p.name for p in ready.kernel.entry.parameters)
+        counts = [sum(c.type == t for c in cores) for t in ("aic", "aiv")]
+        lines = [f"0\t{tiling.workspace_bytes}\t{self.calls}\tkernel"]
+        for d, g in zip(ready.definition.outputs, outputs, strict=True):
+            if d.initial is not None and all(v == 0 for v in d.initial):
+                lines += [f"Z\t{i.at}" for i in _tensors(g)]
+        row = [
+            ready.kernel.name,
+            of.type,
+            tiling.block_dim,
+            tiling.key,
+            *paths,
+            *counts,
+            names,
+            ",".join([*words, "w", "t"]),
+        ]
+        lines.append("L\t" + "\t".join(map(str, row)))
+        return "\n".join(lines), tiling.data
+
+    # ---- values -------------------------------------------------------------------------------------------------------------
+
+    def _described(self, item: Item, *, with_value: bool) -> TensorValue:
+        value = np.ascontiguousarray(self.array(item)) if with_value else None
+        return TensorValue(item.shape, GE_TYPES[item.data["type"]], item.data["format"], value)
+
+    def array(self, item: Item) -> Array:
+        """A tensor's elements in device memory, where they are. Raises BadInput for a type that NumPy cannot hold."""
+        kind = GE_TYPES[item.data["type"]].numpy
+        if kind is None:
+            raise BadInput(
+                f"a tensor of type {GE_TYPES[item.data['type']]} cannot be held here", cure="use another type"
+            )
+        shape = item.shape
+        steps = item.data["strides"] or [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        if not all(shape) or item.data["file"] < 0:
+            return np.empty(shape, kind)
+        elements = 1 + sum((s - 1) * t for s, t in zip(shape, steps, strict=True))
+        memory = self.session.bytes_at(item.data["file"], elements * kind.itemsize)
+        return np.ndarray(shape, kind, memory, strides=[t * kind.itemsize for t in steps])
+
+    def _python(self, group: list[Item]) -> Any:
+        """An argument as Python has it; None: left out."""
+        data = group[0].data
+        kind = data["k"]
+        if kind == "tensor":
+            return self.array(group[0])
+        if kind == "list":
+            return [self.array(i) for i in group[1:]]
+        if kind == "bools":
+            return [bool(v) for v in data["v"]]
+        if kind == "scalar":
+            return _scalar(data)
+        if kind == "scalars":
+            return [_scalar(v) for v in data["v"]]
+        return data.get("v")
+
+
+def _scalar(data: dict[str, Any]) -> Any:
+    kind = GE_TYPES[data["type"]].numpy
+    return None if kind is None else np.frombuffer(bytes.fromhex(data["hex"]), kind)[0].item()
+
+
+def _grouped(args: list[dict[str, Any]]) -> list[list[Item]]:
+    """Arguments one by one; a list with its members."""
+    out, i = [], 0
+    while i < len(args):
+        members = args[i]["n"] if args[i]["k"] == "list" else 0
+        out.append([Item(k, args[k]) for k in range(i, i + 1 + members)])
+        i += 1 + members
+    return out
+
+
+def _tensors(group: list[Item]) -> list[Item]:
+    return [i for i in group if i.data["k"] == "tensor"]
+
+
+def _has(soc: Any, path: str) -> bool:
+    try:
+        soc.number(path)
+    except TopropeError:
+        return False
+    return True

@@ -1,0 +1,10 @@
+// libascendcl: the device that programs see. One unit of its parts, so that it compiles once and is kept.
+#include "aclnn.cpp"
+#include "copies.cpp"
+#include "devices.cpp"
+#include "launches.cpp"
+#include "link.cpp"
+#include "memory.cpp"
+#include "state.cpp"
+#include "streams.cpp"
+#include "tensors.cpp"
