@@ -13,13 +13,14 @@ from toprope.finding import codes
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "errors"
-_REPORTED = re.compile(r'\b(?:report|warn|finding)\)?\("([a-z0-9-]+)"')
+_REPORTED = re.compile(r'(?:\b(?:report|warn|finding)\)?\(|\.add\("code", )"([a-z0-9-]+)"')
 
 
 @cache
 def reported() -> dict[str, str]:
     """Code -> header that reports it."""
-    headers = [p for p in (ROOT / "toprope" / "ascendc").rglob("*") if p.suffix in {".h", ".cpp"}]
+    folders = (ROOT / "toprope" / "ascendc", ROOT / "toprope" / "toolkit" / "runtime")
+    headers = [p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cpp"}]
     return {code: p.name for p in headers for code in _REPORTED.findall(p.read_text())}
 
 

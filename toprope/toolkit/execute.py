@@ -11,7 +11,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,7 @@ from toprope.errors import BadInput
 from toprope.finding import Finding, codes
 from toprope.toolkit.prefix import prefix, variables
 from toprope.toolkit.recorder import follow
-from toprope.toolkit.session import Session
-
-
-@dataclass
-class Finished:
-    """What a command left. `code` is its exit code, or minus the signal that ended it; `timed_out` says who sent that."""
-
-    code: int
-    sessions: list[Session] = field(default_factory=list)
-    timed_out: bool = False
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The findings of all programs that the command started."""
-        return [f for s in self.sessions for f in s.findings]
-
-    @property
-    def errors(self) -> int:
-        """Findings of severity error."""
-        return sum(f.severity == "error" for f in self.findings)
+from toprope.toolkit.session import Finished, Session
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from toprope.project.ge_types import GE_TYPES
 from toprope.project.host import DYNAMIC, TensorValue
 from toprope.project.loaded import ProjectOperator, load_project
 from toprope.toolkit.functions import FUNCTIONS
+from toprope.toolkit.session import LaunchRow, Session
 from toprope.trace import Array
-
-if TYPE_CHECKING:
-    from toprope.toolkit.session import Session
 
 REFUSED, NO_EXECUTOR = 161002, 561003
 PACKAGE = "toprope"
@@ -73,8 +71,6 @@ class Planner:
 
     def execute(self, message: dict[str, Any]) -> tuple[str, bytes]:
         """Stage two of a call without a kernel: NumPy on the device memory; its time comes from the bytes that it moves."""
-        from toprope.toolkit.session import LaunchRow
-
         function = message["function"]
         groups = _grouped(message["args"])
         values = [self._python(g) for g in groups]

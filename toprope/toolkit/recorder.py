@@ -77,7 +77,7 @@ def follow(
 
     `operators` are projects that are loaded already, by file name. `at_end` is called when the program has ended in order, and waits.
     """
-    line, session = Line(connection), Session(operators=operators or {})
+    line, session = Line(connection), Session(operators=operators or {}, planner_for=_planner)
     with connection:
         while (got := line.read()) is not None:
             message, payload = got
@@ -94,6 +94,12 @@ def follow(
             if message["t"] == "end":
                 at_end(session)
     return session
+
+
+def _planner(session: Session) -> Any:
+    from toprope.toolkit.plans import Planner  # operator projects and their readers: not for every program
+
+    return Planner(session)
 
 
 def main(argv: list[str]) -> int:

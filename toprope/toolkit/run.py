@@ -20,7 +20,8 @@ from toprope.soc import Soc
 from toprope.source import Entry, entries
 from toprope.toolkit import aclnn, source
 from toprope.toolkit.compiler import Command, compile_kernels, link, toolkit
-from toprope.toolkit.execute import Finished, run
+from toprope.toolkit.execute import run
+from toprope.toolkit.session import Finished
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,8 @@ class Session:
     clock: DeviceClock | None = None
     memory: mmap.mmap | None = None
     memory_bytes: dict[str, int] = field(default_factory=lambda: {"live": 0, "peak": 0, "host": 0, "host_peak": 0})
-    planner: Any = None
+    planner_for: Callable[[Session], Any] = lambda session: None
+    planner: Any = None  # answers aclnn calls; made when the first is made
     operators: dict[str, Any] = field(default_factory=dict)  # projects that the caller has loaded, by file name
     _known: dict[bytes, tuple[float, list[Finding]]] = field(default_factory=dict)
 
@@ -241,9 +242,7 @@ class Session:
 
     def _planner(self) -> Any:
         if self.planner is None:
-            from toprope.toolkit.plans import Planner  # operator projects and their readers: not for every program
-
-            self.planner = Planner(self)
+            self.planner = self.planner_for(self)
         return self.planner
 
     def place(self, at: list[Any]) -> tuple[str, int]:
@@ -257,6 +256,25 @@ class Session:
         """Device memory as bytes, in place. `offset` counts in the memory file."""
         assert self.memory is not None
         return np.frombuffer(self.memory, np.uint8, size, offset)
+
+
+@dataclass
+class Finished:
+    """What a command left. `code` is its exit code, or minus the signal that ended it; `timed_out` says who sent that."""
+
+    code: int
+    sessions: list[Session] = field(default_factory=list)
+    timed_out: bool = False
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings of all programs that the command started."""
+        return [f for s in self.sessions for f in s.findings]
+
+    @property
+    def errors(self) -> int:
+        """Findings of severity error."""
+        return sum(f.severity == "error" for f in self.findings)
 
 
 def trace_of(message: dict[str, Any], payload: bytes, soc: Soc) -> Trace:

@@ -16,8 +16,7 @@ from rich.table import Table
 from toprope.check.output import sarif
 from toprope.finding import Finding
 from toprope.toolkit.clock import LINK_SOURCE, perfetto
-from toprope.toolkit.execute import Finished
-from toprope.toolkit.session import CopyRow, LaunchRow, Session
+from toprope.toolkit.session import CopyRow, Finished, LaunchRow, Session
 
 
 def finish(finished: Finished, *, as_json_text: bool, verbose: bool = False, report: Path | None = None) -> None:
