@@ -94,3 +94,11 @@ def test_an_empty_cache_variable_means_the_users_folder(monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert build.cache_dir() == tmp_path / ".cache" / "toprope"
+
+
+def test_a_mac_library_is_told_from_an_object(tmp_path: Path) -> None:
+    for kind, expected in ((1, False), (6, True)):
+        file = tmp_path / str(kind)
+        file.write_bytes(b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01\x00\x00\x00\x00" + bytes([kind, 0, 0, 0]) + bytes(64))
+        assert build._is_mac_library(file) is expected
+    assert not build._is_mac_library(Path(__file__))

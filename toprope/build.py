@@ -49,8 +49,9 @@ FLAGS = (
     "-fno-trapping-math",
     "-w",
 )
-# -Bsymbolic: a kernel called "bind" or "select" must not be taken for the C library's function. Other linkers bind like this anyway.
-LINK_FLAGS = () if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
+# -Bsymbolic: a kernel called "bind" or "select" must not be taken for the C library's function. macOS binds like this anyway; there a
+# library would look for what it links to under the path that that had while it was made, so symbols are looked up when it is loaded.
+LINK_FLAGS = ("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
 GCC_FLAGS = ("-fvect-cost-model=dynamic", "-fno-gnu-unique", "-fno-var-tracking")
 
 
@@ -139,7 +140,8 @@ def shared_library(
             raise full_or_unwritable(error) from None
         begun, read = _precompiled(ahead, defines, extra) if ahead and cxx.is_gcc else ((), {})
         first = [*cxx.command, *arguments, *(GCC_FLAGS if cxx.is_gcc else ())]
-        last = ["-MD", "-MF", str(deps), str(unit), "-o", str(out), *map(str, link)]
+        linked = [str(p) for p in link if not _is_mac_library(p)]
+        last = ["-MD", "-MF", str(deps), str(unit), "-o", str(out), *linked]
         try:
             compiled([*first, *begun, *last], str(unit))
         except CompileFailed as error:
@@ -149,6 +151,13 @@ def shared_library(
             begun, read = (), {}
             compiled([*first, *last], str(unit))
         return keep(key, out, *_made_of(deps, source, link, arguments, str(folder), begun, read, begin))
+
+
+def _is_mac_library(path: Path) -> bool:
+    """Whether a file is a 64-bit Mach-O dynamic library (not an object); see LINK_FLAGS."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    return head[:4] == b"\xcf\xfa\xed\xfe" and head[12:] == b"\x06\x00\x00\x00"
 
 
 def quoted(path: str | Path) -> str:

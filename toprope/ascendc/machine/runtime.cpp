@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "cube.h"
+#include "fiber.h"
 #include "processor.h"
 
 namespace toprope {
@@ -29,7 +29,13 @@ struct SiteEntry {
     uint32_t line;
 };
 constexpr uint32_t kSiteSlots = 1u << 14;
-constexpr size_t kStackBytes = 1u << 20, kGuardBytes = 4096, kStackStride = kStackBytes + kGuardBytes;
+// The guard is a page of the largest size that the processor's systems use.
+#if defined(__aarch64__)
+constexpr size_t kPageBytes = 65536;
+#else
+constexpr size_t kPageBytes = 4096;
+#endif
+constexpr size_t kStackBytes = 1u << 20, kGuardBytes = kPageBytes, kStackStride = kStackBytes + kGuardBytes;
 constexpr uint32_t kNoOp = 0xffff;
 
 Column<SiteEntry> sites;
@@ -57,7 +63,7 @@ namespace toprope {
 // ---- fibers and launch --------------------------------------------------------------------------------------------------
 
 struct Fiber {
-    ucontext_t context;
+    void* at = nullptr;  // its stack pointer while it does not run
     void* stack = nullptr;
     char* locals = nullptr;  // its __BLOCK_LOCAL__ variables while it does not run
     bool started = false, done = false, waiting = false;
@@ -69,7 +75,7 @@ struct Fiber {
 
 namespace {
 
-ucontext_t scheduler;
+void* scheduler = nullptr;  // its stack pointer while a fiber runs
 sigjmp_buf crash_exit;
 volatile sig_atomic_t crash_signal = 0;
 volatile sig_atomic_t inside_kernel = 0, overdue = 0;
@@ -126,7 +132,7 @@ void fiber_main() {
     }
     if (watched) before_pause();
     self->fiber->done = self->finished = true;
-    swapcontext(&self->fiber->context, &scheduler);
+    toprope_switch(&self->fiber->at, scheduler);
 }
 
 void set_alarm(double seconds) {
@@ -160,15 +166,11 @@ void resume(Core* core) {
     if (!f->started) {
         f->started = true;
         arena.give(core);
-        getcontext(&f->context);
-        f->context.uc_stack.ss_sp = f->stack;
-        f->context.uc_stack.ss_size = kStackBytes;
-        f->context.uc_link = nullptr;
-        makecontext(&f->context, fiber_main, 0);
+        f->at = fresh_stack(f->stack, kStackBytes, fiber_main);
     }
     bring_block_locals(f->locals);
     inside_kernel = 1;
-    swapcontext(&scheduler, &f->context);
+    toprope_switch(&scheduler, f->at);
     inside_kernel = 0;
     keep_block_locals(f->locals);
     if (f->done) arena.take_back(core);
@@ -229,7 +231,7 @@ void wait_until(bool (*ready)(void*), void* argument, const char* what, Site sit
         f->what = what;
         f->site = site;
         Core* me = self;
-        swapcontext(&f->context, &scheduler);
+        toprope_switch(&f->at, scheduler);
         self = me;
         f->waiting = false;
     }
