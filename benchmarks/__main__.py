@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import _serve_page
+from toprope.build import compiler
 
 HERE = Path(__file__).parent
 OWN_PAGES = {"ops": "operators.md"}  # benchmarks that write a page of their own
@@ -61,7 +65,7 @@ def main(argv: list[str]) -> int:
             failed += 1
             print(f"{name}: failed\n{done.stderr}", file=sys.stderr)
             continue
-        result = json.loads(done.stdout)
+        result = {"machine": machine(), **json.loads(done.stdout)}
         (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 2))
         for path, figure in leaves(result):
@@ -71,6 +75,20 @@ def main(argv: list[str]) -> int:
         write_page(out)
         _serve_page.write(out)
     return 1 if failed else 0
+
+
+def machine() -> str:
+    """The processor, how many of it, and what kernels were compiled for."""
+    model = re.search(r"^model name\s*:\s*(.*)$", _cpuinfo(), re.M)
+    flags = set(re.findall(r"\S+", next(iter(re.findall(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(), re.M)), "")))
+    march = os.environ.get("TOPROPE_MARCH") or "native"
+    width = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "NEON" if "asimd" in flags else "other"
+    return f"{model[1] if model else platform.machine()} x {os.cpu_count()}, {width}, compiled for {march}, {compiler().version}"
+
+
+def _cpuinfo() -> str:
+    path = Path("/proc/cpuinfo")
+    return path.read_text() if path.exists() else ""
 
 
 def question(name: str) -> str:

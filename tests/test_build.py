@@ -102,3 +102,20 @@ def test_a_mac_library_is_told_from_an_object(tmp_path: Path) -> None:
         file.write_bytes(b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01\x00\x00\x00\x00" + bytes([kind, 0, 0, 0]) + bytes(64))
         assert build._is_mac_library(file) is expected
     assert not build._is_mac_library(Path(__file__))
+
+
+@pytest.mark.parametrize(
+    ("version", "is_gcc", "least"),
+    [
+        ("g++ (Debian 12.2.0-14) 12.2.0", True, ""),
+        ("g++ (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", True, ""),
+        ("g++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", True, "11"),
+        ("g++ (GCC) 8.5.0 20210514 (Red Hat 8.5.0-22)", True, "11"),
+        ("Debian clang version 14.0.6", False, ""),
+        ("Ubuntu clang version 10.0.0-4ubuntu1", False, "14"),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", False, ""),
+        ("something else", False, ""),
+    ],
+)
+def test_too_old_compilers_are_known(version: str, is_gcc: bool, least: str) -> None:
+    assert build.Compiler(("x",), version, is_gcc).least == least

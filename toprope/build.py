@@ -37,6 +37,7 @@ def _processor_flags() -> tuple[str, ...]:
 
 
 # -ffp-contract=off: a fused multiply-add would round once where the NPU rounds twice.
+# -fsigned-char: what a char is must not depend on whether this machine is an x86 or an ARM.
 # -fno-gnu-unique: otherwise two loaded kernels would share their inline variables.
 FLAGS = (
     "-std=c++17",
@@ -45,6 +46,7 @@ FLAGS = (
     "-shared",
     *_processor_flags(),
     "-ffp-contract=off",
+    "-fsigned-char",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-w",
@@ -62,6 +64,17 @@ class Compiler:
     command: tuple[str, ...]
     version: str
     is_gcc: bool
+
+    @property
+    def least(self) -> str:
+        """The oldest version that kernels compile with; empty for a compiler of this version or a newer one, or of another make."""
+        oldest = 11 if self.is_gcc else 14
+        found = re.search(
+            r"(\d+)\.\d+",
+            self.version.partition("(")[0] if "clang" in self.version else self.version.partition(")")[2],
+        )
+        known = self.is_gcc or "clang version" in self.version
+        return str(oldest) if known and found and int(found[1]) < oldest else ""
 
 
 @cache
@@ -132,6 +145,7 @@ def shared_library(
     if (found := kept(key)) is not None:
         return found
     cxx, begin = compiler(), time.time_ns()
+    _tell_of_zig(cxx)
     with scratch() as folder:
         unit, out, deps = folder / "unit.cpp", folder / ("out.o" if object_only else "out.so"), folder / "out.d"
         try:
@@ -158,6 +172,12 @@ def _is_mac_library(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(16)
     return head[:4] == b"\xcf\xfa\xed\xfe" and head[12:] == b"\x06\x00\x00\x00"
+
+
+def _tell_of_zig(cxx: Compiler) -> None:
+    # Its first compile builds the C++ library, for minutes and without a word.
+    if "ziglang" in cxx.command and _first(cache_dir() / "zig-has-begun"):
+        print("the first compile with zig also builds its C++ library: that takes a few minutes, once", file=sys.stderr)
 
 
 def quoted(path: str | Path) -> str:

@@ -3,7 +3,8 @@
 //     #include "standalone.h"
 //     return toprope::standalone::launch(add_custom, 8, {{x, bytes, "x"}, {y, bytes, "y"}, {z, bytes, "z"}}, x, y, z, n);
 //
-// Build: g++ -std=c++17 -O2 -I "$(toprope include)" program.cpp. Prints what the run reports and returns how many mistakes it saw.
+// Build: g++ -std=c++17 -O2 -ffp-contract=off -fsigned-char -I "$(toprope include)" program.cpp (without -ffp-contract=off, ARM rounds
+// a * b + c once where the NPU rounds twice). Prints what the run reports and returns how many mistakes it saw.
 #pragma once
 
 #include "machine/entry.h"

@@ -99,17 +99,19 @@ def _python() -> Check:
 
 def _compiler() -> Check:
     gives = "toprope run, check, profile, new, test, compat"
+    fix = (
+        "xcode-select --install"
+        if sys.platform == "darwin"
+        else _install("g++", "gcc")
+        if _may_install()
+        else _pip("compiler")
+    )
     try:
-        return Check("C++ compiler", compiler().version, True, True, "", gives)
+        found = compiler()
     except NoCompiler:
-        fix = (
-            "xcode-select --install"
-            if sys.platform == "darwin"
-            else _install("g++", "gcc")
-            if _may_install()
-            else _pip("compiler")
-        )
         return Check("C++ compiler", "none", False, True, fix, gives)
+    text = f"{found.version}; version {found.least} is needed" if found.least else found.version
+    return Check("C++ compiler", text, not found.least, True, fix, gives)
 
 
 def _package(name: str) -> Check:
