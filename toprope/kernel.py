@@ -48,6 +48,8 @@ class Run:
     wall_s: float = 0.0
     source: Path | None = None
     again: Again | None = field(default=None, repr=False)  # set when schedules are to be explored
+    poisoned: tuple[str, ...] = ()  # arguments that hold nothing before the launch
+    launch: runtime.Launch | None = field(default=None, repr=False)
 
     @cached_property
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -65,7 +67,7 @@ class Run:
     @cached_property
     def findings(self) -> list[Finding]:
         """Mistakes and advice from every check."""
-        found = check(self.trace, self.soc, sync=self.sync)
+        found = check(self.trace, self.soc, sync=self.sync, poisoned=self.poisoned, launch=self.launch)
         found += tiling_mismatches(self.source) if self.source else []
         return found if self.again is None else explore(self.trace, found, self.outputs, self.again)
 
@@ -166,6 +168,7 @@ class Launcher:
         capture_limit_bytes: int = 0,
         explore: bool = False,
         block_order: Sequence[int] = (),
+        poisoned: Sequence[str] = (),
     ) -> Run:
         """Run all blocks on the software NPU.
 
@@ -174,7 +177,8 @@ class Launcher:
         barriers inside the vector pipe, its default) or "manual". `capture_limit_bytes` above 0 keeps what every instruction wrote,
         up to that size, in `Run.trace.values`. `explore` repeats the run for every race that it finds, in the order that the race
         allows, and tells in `Finding.outcome` what becomes of the outputs. `block_order` says which block the
-        software machine runs first, next, ...: results must not depend on it. Raises BadArgument, BadKernel, CompileFailed.
+        software machine runs first, next, ...: results must not depend on it. `poisoned` names arguments that hold nothing before the
+        launch, for `Run.findings`. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         cores, ratio, mixed = cores_of(self.kernel, self.blocks, chip, tiling_key)
@@ -199,6 +203,8 @@ class Launcher:
             time_limit_s=time_limit_s,
             system_workspace=_system_workspace(mixed),
             capture_limit_bytes=capture_limit_bytes,
+            owner=bound,
+            before=runtime.small_arguments(bound.gm),
             core_order=_core_order(cores, block_order if len(block_order) else _ORDER.get()(self.blocks), self.blocks),
         )
         again = self._again(launch, arguments, chip) if explore else None
@@ -206,7 +212,19 @@ class Launcher:
         trace = runtime.run(launch, chip)
         wall_s = time.perf_counter() - begin
         named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
-        return Run(self.kernel.name, chip, self.blocks, named, trace, sync, wall_s, self.kernel.path, again)
+        return Run(
+            self.kernel.name,
+            chip,
+            self.blocks,
+            named,
+            trace,
+            sync,
+            wall_s,
+            self.kernel.path,
+            again,
+            tuple(poisoned),
+            launch,
+        )
 
     def _again(self, launch: runtime.Launch, arguments: Sequence[Argument], chip: Soc) -> Again:
         """Runs the launch in another schedule, on copies of the arguments as they are now."""

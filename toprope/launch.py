@@ -114,6 +114,15 @@ def references(launch: LaunchFile, inputs: Mapping[str, Any]) -> dict[str, np.nd
     return out
 
 
+def outputs(launch: LaunchFile) -> tuple[str, ...]:
+    """The arguments that are described as `out`: they hold nothing before the launch."""
+    return tuple(
+        name
+        for name, spec in launch.arguments.items()
+        if isinstance(spec, str) and (match := _SHAPED.match(spec.strip())) and match["fill"].strip() == "out"
+    )
+
+
 def example_command(kernel: Kernel) -> str:
     """A complete command for a kernel whose arguments nobody has described yet."""
     parts = []

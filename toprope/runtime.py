@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes as c
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ class _Launch(c.Structure):
         ("capture_limit_bytes", c.c_uint64),
         ("delay", c.c_void_p),
         ("core_order", c.POINTER(c.c_uint32)),
+        ("poison", c.c_uint32),
     ]
 
 
@@ -185,6 +186,19 @@ class Launch:
     capture_limit_bytes: int = 0
     delay: Delay | None = None
     core_order: Sequence[int] = ()  # which core runs first, next, ...; empty: as numbered
+    before: Mapping[str, bytes] = field(
+        default_factory=dict, repr=False
+    )  # small arguments as they were, for a second run
+    owner: Any = field(default=None, repr=False, compare=False)  # keeps what the addresses point to
+    poison: int = 0xFF  # the byte that memory holds where nothing has been written
+
+
+_SMALL_BYTES = 1 << 16
+
+
+def small_arguments(gm: Sequence[GmArgument]) -> dict[str, bytes]:
+    """What `Launch.before` keeps: the contents of arguments so small that nobody notices the copy, flags and counters above all."""
+    return {g.name: g.array.tobytes() for g in gm if g.array.nbytes <= _SMALL_BYTES}
 
 
 # Which memories a core type has; the others have size 0 there.
@@ -249,6 +263,7 @@ def run(launch: Launch, soc: Soc) -> Trace:
     native.delay = c.addressof(delay) if delay else None
     if launch.core_order:
         native.core_order = (c.c_uint32 * len(launch.cores))(*launch.core_order)
+    native.poison = launch.poison
     signal = lib.toprope_run(c.byref(native))
     if launch.delay and delay:
         launch.delay.happened = bool(delay.happened)

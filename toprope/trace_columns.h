@@ -24,7 +24,8 @@ enum Kind : uint8_t {
     kCache,
     kMark,
     kState,
-    kUncached /* only while checking: a scalar access to GM past the data cache */
+    kUncached /* only while checking: a scalar access to GM past the data cache */,
+    kRefused /* only while checking: what a refused access would have written */
 };
 enum CoreType : uint8_t { kAiv, kAic, kCoupled };
 
@@ -51,7 +52,8 @@ struct Access {
     uint32_t space() const { return (high >> 16) & 15; }
     uint32_t mode() const { return (high >> 20) & 3; }
     bool more() const { return (high >> 22) & 1; }  // the next access continues this one in a third dimension
-    bool masked() const { return (high >> 23) & 1; }
+    bool masked() const { return (high >> 23) & 1; }  // vectors: the range covers more than the mask lets through
+    bool filler() const { return masked() && mode() == kWrite; }  // copies: padding that nobody gave a value
     int64_t stride() const { return static_cast<int64_t>(high) >> 24; }
 };
 static_assert(sizeof(Instr) == 16 && sizeof(Access) == 16);

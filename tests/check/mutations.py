@@ -106,7 +106,9 @@ def _verdicts(subject: Subject, changed: Sequence[Mutant], compiled: KernelFile)
     def run(i: int) -> tuple[list[Finding], list[Any], Trace]:
         arguments = subject.values()
         done = compiled[f"{subject.entry}_m{i}"][subject.blocks](*arguments, soc=subject.soc, time_limit_s=5.0)
-        found = [f for f in check(done.trace, done.soc, sync=subject.sync) if f.severity != "advice"]
+        found = [
+            f for f in check(done.trace, done.soc, sync=subject.sync, launch=done.launch) if f.severity != "advice"
+        ]
         return found, arguments, done.trace
 
     findings, clean, trace = run(0)

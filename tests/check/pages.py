@@ -116,7 +116,7 @@ def findings(case: Case) -> list[Finding]:
     }
     assert not options, f"{case}: unknown options {options}"
     run = compiled(case)[case.name][case.blocks](*case.values(), **launch)
-    return check(run.trace, run.soc, sync=sync, poisoned=(poisoned,) if poisoned else ())
+    return check(run.trace, run.soc, launch=run.launch, sync=sync, poisoned=(poisoned,) if poisoned else ())
 
 
 def verdict(case: Case, found: list[Finding]) -> list[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Literal
 
+from toprope import runtime
+from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
 from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers
+from toprope.check.library import overlapping_operands
+from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
 from toprope.check.tiling_data import tiling_mismatches
 from toprope.finding import Finding, Place, Severity, codes
@@ -31,13 +35,20 @@ _CONSEQUENCES = {
 
 
 def check(
-    trace: Trace, soc: Soc, *, sync: Literal["auto", "manual"] | str = "auto", poisoned: Collection[str] = ()
+    trace: Trace,
+    soc: Soc,
+    *,
+    sync: Literal["auto", "manual"] | str = "auto",
+    poisoned: Collection[str] = (),
+    launch: runtime.Launch | None = None,
+    last_core_first: bool = False,
 ) -> list[Finding]:
     """Everything that is wrong with a run, most severe first, then in order of first occurrence; one finding per cause.
 
     `sync` says what the vendor's compiler does: "auto" (its default) inserts PipeBarrier<PIPE_V> between dependent vector
     instructions and the events between the scalar pipe and V, MTE2, MTE3 on vector cores; "manual" inserts nothing.
     `poisoned` names GM arguments (outputs, workspace) that hold nothing before the launch: reading them first is a mistake.
+    `last_core_first` says in which order the cores ran. With `launch`, what gave the trace, doubtful findings are decided by running it again (opinion.py), in child processes.
     Rules and their sources: docs/sanitizer.md.
     """
     words = Describer(trace)
@@ -49,22 +60,48 @@ def check(
         row = codes().get(report.code)
         severity: Severity = "warning" if report.severity else "error"
         at = int(trace.core_begin[report.core]) + report.instr if len(trace.cores) > report.core else 0
-        cure = row.cure if row else ""
+        text, _, own = report.text.partition("\ncure: ")
+        cure = own or (row.cure if row else "")
         seen.append(
             (
                 at,
-                Finding(
-                    report.code, severity, report.text, (place,), cure, report.count, (report.core,), data={"instr": at}
-                ),
+                Finding(report.code, severity, text, (place,), cure, report.count, (report.core,), data={"instr": at}),
             )
         )
-    replayed = replay(trace, sync=sync, poisoned=poisoned)
-    seen += [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
+    replayed = replay(trace, sync=sync, poisoned=poisoned, last_core_first=last_core_first)
+    told = [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
+    opinion = Opinion(launch, soc, trace, poisoned) if launch else None
+    seen += decided(told, trace, opinion)
+    if opinion and _looks_at_flags(trace) and not any(f.severity == "error" for _, f in seen):
+        seen += [(len(trace.instrs), f) for f in opinion.findings_in_reverse(_races_of(soc, sync))]
     left = [*registers_left(trace), *reserved_flags(trace)]
     if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its memory untouched
         left += [*unused_buffers(trace, soc, replayed.buffer_used), *unused_arguments(trace, replayed.arguments_used)]
     seen += [(len(trace.instrs), finding) for finding in left]
+    seen += [(f.data["instr"], f) for f in overlapping_operands(trace)]
+    seen = with_consequences(seen)
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]
-    order = sorted(range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], seen[i][0], i))
+    order = sorted(
+        range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], _of_other_cores(seen[i][1]), seen[i][0], i)
+    )
     return [seen[i][1] for i in order]
+
+
+def _of_other_cores(finding: Finding) -> bool:
+    """Whether it may come of a missing order between cores, so that such findings are told first."""
+    return finding.data.get("space") == "GM" and finding.code in ("uninitialised-read", "race-unordered-pipes")
+
+
+def _looks_at_flags(trace: Trace) -> bool:
+    """Whether cores may wait for each other by scalar reads of GM: what such a read waits for depends on who runs first."""
+    names = {op.name for op in trace.ops}
+    looks = names & {"ReadGmByPassDCache", "DataCacheCleanAndInvalid"}
+    return len(trace.cores) > 1 and bool(looks) and not trace.signal
+
+
+def _races_of(soc: Soc, sync: str) -> Callable[[Trace], list[Finding]]:
+    def races(trace: Trace) -> list[Finding]:
+        return [f for f in check(trace, soc, sync=sync, last_core_first=True) if f.code == "race-between-cores"]
+
+    return races

@@ -8,7 +8,7 @@ import numpy as np
 
 from toprope.check.replay import Cause
 from toprope.finding import Finding, Place, Severity, codes
-from toprope.trace import PIPES, SPACES, Trace
+from toprope.trace import PIPES, READ, SPACES, WRITE, Accesses, Trace
 
 _SPACE_NAMES = {
     "gm": "GM",
@@ -21,6 +21,7 @@ _SPACE_NAMES = {
     "fixbuf": "FB",
 }
 BLOCK_BYTES = 32
+WEAK = ("", "filler", "edge")  # Weak of input.h
 _DOING = {"RAW": ("writing", "reads"), "WAR": ("reading", "writes"), "WAW": ("writing", "writes")}
 _DONE = {"RAW": "writes", "WAR": "reads", "WAW": "writes"}
 
@@ -136,6 +137,8 @@ class Describer:
 
     def _with_hazard(self, finding: Finding, cause: Cause) -> Finding:
         finding.data["hazard"] = cause.hazard
+        if cause.core_a != cause.core_b:
+            finding.data["atomic"] = self._updates(cause.instr_a) or self._updates(cause.instr_b)
         if cause.later:
             finding.data["later"] = [list(pair) for pair in cause.later]
         return finding
@@ -147,16 +150,44 @@ class Describer:
             message += f"; {pitch}"
         buffer = self.buffer_at(cause.core_b, cause.space, cause.begin)
         places = (self.place(cause.instr_b, f"reads {span}"), *([buffer] if buffer else []))
-        return self._make("uninitialised-read", message, cause, places)
+        cure, weak = "", WEAK[cause.detail]
+        if weak == "filler":
+            message = f"{self.op(cause.instr_b)} reads {span}, filler that DataCopyPad put behind a row to end its 32-byte block: no data"
+            cure = "work on the row's own elements only, or give DataCopyPad a padding value (isPad) that does not change the result"
+        elif cause.space == "gm" and self._updates(cause.instr_b):
+            message = f"{self.op(cause.instr_b)} updates {span} atomically, which nothing has written before"
+            cure = "clear the output first: one core writes zeros, SyncAll, then all add; or let the host clear it"
+        finding = self._make("uninitialised-read", message, cause, places, cure)
+        finding.data["weak"] = weak
+        finding.data["tail"] = self._is_tail(cause)
+        return finding
 
-    def _padded_rows(self, instr: int, space: str) -> str:
-        """What to know about a copy of several rows whose length is no multiple of a block: on chip each begins a block of its own."""
+    def _accesses(self, instr: int) -> Accesses:
         first = int(self.trace.instrs["accesses"][:instr].sum(dtype=np.int64))
-        only = replace(
+        return replace(
             self.trace,
             instrs=self.trace.instrs[instr : instr + 1],
             accesses=self.trace.accesses[first : first + int(self.trace.instrs[instr]["accesses"])],
         ).decoded()
+
+    def _updates(self, instr: int) -> bool:
+        ranges = self._accesses(instr)
+        return bool(np.any((ranges.space == 0) & (ranges.mode == READ | WRITE)))
+
+    def _is_tail(self, cause: Cause) -> bool:
+        """Whether a copy out only takes the rest of the last block along, behind bytes that are defined."""
+        op = self.trace.ops[int(self.trace.instrs[cause.instr_b]["op"])]
+        inside = cause.begin % BLOCK_BYTES > 0 and cause.end % BLOCK_BYTES == 0
+        return (
+            op.kind == "copy"
+            and self.pipe(cause.instr_b) == "MTE3"
+            and inside
+            and cause.end - cause.begin < BLOCK_BYTES
+        )
+
+    def _padded_rows(self, instr: int, space: str) -> str:
+        """What to know about a copy of several rows whose length is no multiple of a block: on chip each begins a block of its own."""
+        only = self._accesses(instr)
         padded = (only.space == SPACES.index(space)) & (only.rows > 1) & (only.row_bytes % BLOCK_BYTES > 0)
         if not padded.any() or not self.op(instr).startswith("DataCopy"):
             return ""
@@ -190,10 +221,12 @@ class Describer:
         return self._make("cores-share-cache-line", message, cause, places)
 
     def _dirty_at_end(self, cause: Cause) -> Finding:
-        message = f"{self.op(cause.instr_a)} wrote to GM through the scalar cache, and the kernel ends without writing the line back"
-        return self._make(
-            "missing-cache-clean", message, cause, (self.place(cause.instr_a, "writes GM"),), severity="warning"
-        )
+        name = next((g.name for g in self.trace.gm if g.address <= cause.begin < g.address + g.bytes), "GM")
+        scratch = any(word in name.lower() for word in ("workspace", "ws", "sync"))
+        message = f"{self.op(cause.instr_a)} wrote to {name} through the scalar cache, and the kernel ends without writing the line back"
+        message += "" if scratch else ": what reads it afterwards finds the old bytes"
+        place = (self.place(cause.instr_a, f"writes {name}"),)
+        return self._make("missing-cache-clean", message, cause, place, severity="warning" if scratch else "error")
 
     def _event(self, instr: int) -> tuple[str, int]:
         work = int(self.trace.instrs[instr]["work"])

@@ -11,6 +11,7 @@ struct Suspect {
 
 struct Touch {
     uint32_t footprint, space, mode;
+    bool filler = false;
 };
 
 class Engine {
@@ -20,6 +21,7 @@ public:
     std::vector<Cause> run() {
         find_written_gm();
         collect();
+        if (in_.last_core_first) polling_.begin_with_last();
         if (cleans_) find_flags();
         footprints_.partition();
         mark_buffers();
@@ -113,10 +115,13 @@ private:
         for (Core& core : cores_) {
             Polling::Cache cache;
             uint64_t a = core.next_access;
+            bool waited = false;
+            std::unordered_set<uint64_t> looped;  // line of source and cache line
             for (uint64_t i = core.next; i < core.end; a += in_.instrs[i++].accesses) {
                 const Instr& instr = in_.instrs[i];
                 const uint8_t kind = kind_of(instr);
                 const uint32_t line = line_at(instr, a);
+                waited |= kind == kCrossWait;
                 if (kind == kCache && instr.accesses == 0 && instr.work == 0) {
                     for (uint32_t sent : cache.clean_all()) polling_.released(core.index, sent);
                 } else if (line == Footprints::kNone) {
@@ -129,7 +134,10 @@ private:
                     else
                         cache.write(line);
                 } else if (kind == kUncached || cache.read(line)) {
-                    polling_.acquired(core.index, line);
+                    const uint64_t look = uint64_t{instr.site} << 32 | line;
+                    const bool again = looks_again(instr, i, core.end, a, line);
+                    if (again) looped.insert(look);
+                    polling_.acquired(core.index, line, instr.site, waited || again || looped.count(look) != 0);
                 }
             }
         }
@@ -203,7 +211,8 @@ private:
                 release(line);
             else
                 cache.write(line);
-        } else if (polling_.is_flag(line) && (kind == kUncached || cache.looks(line)) && !looks_again(core, line)) {
+        } else if (polling_.is_flag(line) && polling_.waits_at(instr.site) && (kind == kUncached || cache.looks(line)) &&
+                   !looks_again(instr, core.next, core.end, core.next_access, line)) {
             bool more = false;
             const auto known = [&](uint32_t other, uint32_t epoch) { return order_.knows(core, other, epoch); };
             if (const GlobalClock* told = polling_.acquire(line, core.index, known, more))
@@ -218,20 +227,35 @@ private:
     }
 
     // Does the core only turn in a loop here? The next thing it does, cleaning aside, is the same look at the same line.
-    bool looks_again(const Core& core, uint32_t line) const {
-        uint64_t a = core.next_access + in_.instrs[core.next].accesses;
-        for (uint64_t i = core.next + 1; i < core.end; a += in_.instrs[i++].accesses)
-            if (kind_of(in_.instrs[i]) != kCache)
-                return in_.instrs[i].site == in_.instrs[core.next].site && line_at(in_.instrs[i], a) == line;
+    bool looks_again(const Instr& instr, uint64_t at, uint64_t end, uint64_t access, uint32_t line) const {
+        uint64_t a = access + instr.accesses;
+        for (uint64_t i = at + 1; i < end; a += in_.instrs[i++].accesses)
+            if (kind_of(in_.instrs[i]) != kCache) return in_.instrs[i].site == instr.site && line_at(in_.instrs[i], a) == line;
         return false;
     }
 
+    // Nothing happened there, and what comes of it is no cause of its own.
+    void refuse(Core& core, const Instr& instr) {
+        for (uint64_t a = core.next_access; a < core.next_access + instr.accesses; ++a) {
+            const uint32_t footprint = footprint_of_[a];
+            if (footprint == Footprints::kNone) continue;
+            const uint32_t* cells = footprints_.cells(footprint);
+            for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
+                Shadow::Cell& cell = shadow_.at(core.index, in_.accesses[a].space(), cells[i]);
+                cell.written = true;
+                cell.filler = false;
+            }
+        }
+    }
+
     void perform(Core& core, const Instr& instr, uint8_t kind) {
+        if (kind == kRefused) return refuse(core, instr);
         const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         core.issue(pipe);
         order_.compiler_inserts(core);
         ++core.count[pipe];
         suspects_.clear();
+        copies_ = kind == kCopy;
         cached_ = pipe == kS && kind != kUncached;
         gather(core.next_access, core.next_access + instr.accesses);
         for (const Touch& t : touches_) look(core, pipe, t);
@@ -248,10 +272,11 @@ private:
         for (uint64_t a = begin; a < end; ++a) {
             const uint32_t footprint = footprint_of_[a], space = in_.accesses[a].space(), mode = in_.accesses[a].mode();
             if (footprint == Footprints::kNone) continue;
+            const bool filler = copies_ && in_.accesses[a].filler();
             const auto same = [&](const Touch& t) { return t.footprint == footprint && space != kGm; };
             const auto found = std::find_if(touches_.begin(), touches_.end(), same);
             if (found == touches_.end())
-                touches_.push_back({footprint, space, mode});
+                touches_.push_back({footprint, space, mode, filler});
             else
                 found->mode |= mode;
         }
@@ -266,17 +291,21 @@ private:
     }
 
     void look(Core& core, uint32_t pipe, const Touch& touch) {
-        const auto [footprint, space, mode] = touch;
+        const auto [footprint, space, mode, filler] = touch;
         const uint32_t* cells = footprints_.cells(footprint);
         const bool scalar_gm = space == kGm && cached_;
-        const bool flag = cleans_ && space == kGm && pipe == kS && polling_.is_flag(line_of_[footprint]);
+        const bool flag = cleans_ && space == kGm && pipe == kS && polling_.is_flag(line_of_[footprint]) &&
+                          ((mode & kWrite) || polling_.waits_at(in_.instrs[core.next].site));
         const bool partly = space == kL1 && (mode & kRead) && partly_written(core, space, footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
-            if ((mode & kRead) && !cell.written) {
-                if (!partly && (space != kGm || shadow_.poisoned(footprints_, footprint, cells[i])))
-                    causes_.add({kUninitialised, 0, core.index, core.index, core.next, core.next}, footprints_, footprint, cells[i]);
+            if ((mode & kRead) && (!cell.written || cell.filler)) {
+                const Weak weak = cell.filler ? kFiller : (partly ? kEdge : kCertain);
+                if (space != kGm || shadow_.poisoned(footprints_, footprint, cells[i]))
+                    causes_.add({kUninitialised, 0, core.index, core.index, core.next, core.next, 0, 0, 0, weak}, footprints_, footprint,
+                                cells[i]);
                 cell.written = true;  // one cause is enough: what is computed from it is not reported again
+                cell.filler = false;
             }
             for (Record& r : cell.records) {
                 if (r.mode & kCached) {
@@ -286,7 +315,7 @@ private:
                     continue;
                 }
                 const bool writes = mode & kWrite, wrote = r.mode & kWrite;
-                if (flag && r.pipe == kS && r.core != core.index) continue;
+                if (flag && r.pipe == kS && r.core != core.index && (wrote || polling_.waits_at(in_.instrs[r.instr].site))) continue;
                 if (!(writes || wrote) || (space == kGm && mode == kUpdate && (r.mode & kUpdate) == kUpdate)) continue;
                 if (wrote && space == kGm && r.pipe == kS && uncleaned(r) && (pipe != kS || r.core != core.index)) {
                     causes_.add({kMissingClean, writes ? 2u : 0u, r.core, core.index, r.instr, core.next}, footprints_, footprint,
@@ -327,14 +356,17 @@ private:
     }
 
     void leave(Core& core, uint32_t pipe, const Touch& touch) {
-        const auto [footprint, space, mode] = touch;
+        const auto [footprint, space, mode, filler] = touch;
         Record me{core.next, core.count[pipe], static_cast<uint16_t>(core.index), static_cast<uint8_t>(pipe), static_cast<uint8_t>(mode)};
         if (!cached_) me.mode |= kClean;
         const uint32_t* cells = footprints_.cells(footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
-            if (me.mode & kWrite) cell.written = true;
-            insert(core, pipe, cell.records, me);
+            if (me.mode & kWrite) {
+                cell.written |= !filler;
+                cell.filler = filler;
+            }
+            insert(core, pipe, space, cell.records, me);
             if (space == kGm && (me.mode & kWrite))
                 for (Record& r : cell.records)
                     if ((r.mode & kCached) && !(pipe == kS && r.core == core.index) && r.stale_instr == Record::kFresh)
@@ -363,11 +395,16 @@ private:
         }
     }
 
-    void insert(const Core& core, uint32_t pipe, std::vector<Record>& records, const Record& me) {
+    void insert(const Core& core, uint32_t pipe, uint32_t space, std::vector<Record>& records, const Record& me) {
         size_t kept = 0;
-        const bool writes = me.mode & kWrite;
+        // What conflicts with the old access must conflict with the new one too. Atomic updates of GM do not conflict with each other,
+        // so one hides neither a plain write nor a read.
+        const auto hides = [space](uint8_t later, uint8_t earlier) {
+            if (space == kGm && (later & kUpdate) == kUpdate) return (earlier & kUpdate) == kUpdate;
+            return (later & kWrite) || !(earlier & kWrite);
+        };
         for (const Record& r : records) {
-            const bool replaces = !(r.mode & kCached) && (writes || !(r.mode & kWrite)) && r.instr != me.instr &&
+            const bool replaces = !(r.mode & kCached) && hides(me.mode, r.mode) && r.instr != me.instr &&
                                   ((r.core == me.core && r.pipe == me.pipe) || order_.ordered(r, core, pipe));
             if (!replaces) records[kept++] = r;
         }
@@ -392,11 +429,18 @@ private:
 
     // ---- the end -----------------------------------------------------------------------------------------------------------
 
+    uint64_t gm_of(uint64_t instr) const {
+        const uint32_t core = order_.core_of(instr);
+        uint64_t a = in_.access_begin[core];
+        for (uint64_t i = in_.core_begin[core]; i < instr; ++i) a += in_.instrs[i].accesses;
+        return in_.accesses[a].address();
+    }
+
     void find_dirty_lines() {
         shadow_.each_gm_cell([&](const std::vector<Record>& records) {
             for (const Record& r : records)
                 if (!(r.mode & kCached) && (r.mode & kWrite) && r.pipe == kS && uncleaned(r))
-                    causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr});
+                    causes_.add({kDirtyAtEnd, 0, r.core, r.core, r.instr, r.instr, gm_of(r.instr), 0});
         });
     }
 
@@ -416,6 +460,7 @@ private:
     std::vector<Touch> touches_;  // of the instruction at work
     uint32_t last_gm_ = 0;
     bool cached_ = false;  // the instruction at work goes through the scalar data cache
+    bool copies_ = false;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Input {
     uint64_t inserted_count;
     uint32_t core_count, op_count, gm_count, buffer_count;
     uint32_t sync_auto;  // the compiler inserts where it promises to
+    uint32_t last_core_first;
 };
 
 enum Code : uint32_t {
@@ -53,13 +54,16 @@ enum Code : uint32_t {
 
 inline constexpr uint32_t kLater = 7;
 
+// Reads of undefined bytes that are common in kernels without fault; whether their values reach an output has to be found out.
+enum Weak : uint64_t { kCertain, kFiller, kEdge };
+
 // One cause. a is the earlier instruction, b the later one that shows the mistake; instructions are rows of Trace.instrs.
 struct Cause {
     uint32_t code, hazard;  // hazard: 0 read after write, 1 write after read, 2 write after write
     uint32_t core_a, core_b;
     uint64_t instr_a, instr_b;
     uint64_t begin, end;  // bytes
-    uint64_t count, detail;
+    uint64_t count, detail;  // kUninitialised: a Weak
     uint32_t space, padding;
     uint64_t cores[4];          // which of the first 256 cores showed it
     uint64_t later[kLater][2];  // further pairs (a, b) of the same kind, in order of discovery

@@ -94,7 +94,9 @@ def registers_left(trace: Trace) -> list[Finding]:
             message = f"{name} is still in force when the core ends: {effect}"
             severity: Severity = codes()[code].severity
             cores = (*seen.cores, core) if seen else (core,)
-            out[code, int(row["site"])] = Finding(code, severity, message, place, codes()[code].cure, len(cores), cores)
+            out[code, int(row["site"])] = Finding(
+                code, severity, message, place, codes()[code].cure, len(cores), cores, data={"instr": instr}
+            )
     return list(out.values())
 
 

@@ -41,7 +41,24 @@ public:
     };
 
     void released(uint32_t core, uint32_t line) { ++lines_[line].releases[core]; }
-    void acquired(uint32_t core, uint32_t line) { lines_[line].readers.insert(core); }
+    // A core looked at the line; `again`: it looks again after this, or something else has held it up before.
+    void acquired(uint32_t core, uint32_t line, uint32_t site, bool again) {
+        lines_[line].readers.insert(core);
+        if (!again) looks_.push_back({core, line, site});
+    }
+
+    // Whether the core that looks here goes on looking until the flag is up. Cores run one after the other, so a core that comes before
+    // all who write the line, looks once and goes on does not wait.
+    void begin_with_last() { last_first_ = true; }
+    bool waits_at(uint32_t site) {
+        for (const Look& look : looks_) {
+            const Line& line = lines_.at(look.line);
+            const auto after = [&](const auto& release) { return last_first_ ? release.first < look.core : release.first > look.core; };
+            if (!line.releases.empty() && std::all_of(line.releases.begin(), line.releases.end(), after)) passing_.insert(look.site);
+        }
+        looks_.clear();
+        return passing_.count(site) == 0;
+    }
 
     // Written by one core and looked at by another.
     bool is_flag(uint32_t line) const {
@@ -78,7 +95,13 @@ private:
         std::unordered_set<uint32_t> readers;
         std::vector<Release> told;
     };
+    struct Look {
+        uint32_t core, line, site;
+    };
     std::unordered_map<uint32_t, Line> lines_;
+    std::vector<Look> looks_;
+    bool last_first_ = false;
+    std::unordered_set<uint32_t> passing_;  // lines of source that look and go on
 };
 
 }  // namespace toprope_check

@@ -52,6 +52,7 @@ class _Input(c.Structure):
         ("gm_count", c.c_uint32),
         ("buffer_count", c.c_uint32),
         ("sync_auto", c.c_uint32),
+        ("last_core_first", c.c_uint32),
     ]
 
 
@@ -117,7 +118,7 @@ class Replay:
     arguments_used: frozenset[str]
 
 
-def replay(trace: Trace, *, sync: str, poisoned: Collection[str] = ()) -> Replay:
+def replay(trace: Trace, *, sync: str, poisoned: Collection[str] = (), last_core_first: bool = False) -> Replay:
     """Replay a trace over vector clocks: one Cause per kind and pair of source lines. Raises BadInput when memory runs out."""
     lib = _library()
     instrs, accesses = np.ascontiguousarray(trace.instrs), np.ascontiguousarray(trace.accesses)
@@ -134,7 +135,7 @@ def replay(trace: Trace, *, sync: str, poisoned: Collection[str] = ()) -> Replay
     syncs = inserted(trace, sync)
     given = _Input(
         instrs.ctypes.data, accesses.ctypes.data, core_begin.ctypes.data, access_begin.ctypes.data, cores, kinds.ctypes.data, gm, buffers,
-        syncs.ctypes.data, len(syncs), len(trace.cores), len(trace.ops), len(rows), len(trace.buffers), sync == "auto",
+        syncs.ctypes.data, len(syncs), len(trace.cores), len(trace.ops), len(rows), len(trace.buffers), sync == "auto", last_core_first,
     )  # fmt: skip
     out = c.POINTER(_Cause)()
     count = lib.toprope_check_run(c.byref(given), c.byref(out))
@@ -152,6 +153,8 @@ def _kind(op: OpRow) -> int:
     """The kind as the replay needs it: of the cache operations only the clean matters, and some scalar accesses pass the cache by."""
     if op.name in {"ReadGmByPassDCache", "WriteGmByPassDCache"}:
         return len(KINDS)
+    if op.name == "refused access":
+        return len(KINDS) + 1
     if op.kind == "cache" and op.name != "DataCacheCleanAndInvalid":
         return KINDS.index("mark")
     return KINDS.index(op.kind)

@@ -25,7 +25,7 @@ class Shadow {
 public:
     struct Cell {
         std::vector<Record> records;
-        bool written = false;
+        bool written = false, filler = false;  // filler: what a copy put behind its rows is no content
     };
 
     void open(const Footprints& footprints, const Input& in) {

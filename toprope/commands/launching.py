@@ -48,6 +48,7 @@ class Prepared:
             time_only=getattr(self.options, "time_only", False),
             sync=self.options.sync,
             explore=getattr(self.options, "explore", False),
+            poisoned=launches.outputs(self.launch),
         )
         return run, lambda: launches.references(self.launch, before)
 

@@ -274,23 +274,22 @@ def _launch(builds: dict[str, c.CDLL], call: _Call, soc: Soc) -> list[str]:
     cores = [CoreRow(b, s, first) for b in range(call.blocks) for s in range(per_block) if first in entries]
     cores += [CoreRow(b, 0, "aic") for b in range(call.blocks) if "aic" in entries]
     mixed = len(entries) > 1
-    trace = runtime.run(
-        runtime.Launch(
-            kernel=(call.name or b"kernel").decode(),
-            entries=entries,
-            arguments=[call.arguments[i] or 0 for i in range(call.argument_count)],
-            gm=gm,
-            cores=sorted(cores, key=lambda core: (core.block, core.type, core.sub)),
-            blocks=call.blocks,
-            ratio=per_block,
-            mixed=mixed,
-            tiling_key=call.tiling_key,
-            time_limit_s=TEST_LIMIT_S / 2,
-            system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
-        ),
-        soc,
+    launch = runtime.Launch(
+        kernel=(call.name or b"kernel").decode(),
+        entries=entries,
+        arguments=[call.arguments[i] or 0 for i in range(call.argument_count)],
+        gm=gm,
+        cores=sorted(cores, key=lambda core: (core.block, core.type, core.sub)),
+        blocks=call.blocks,
+        ratio=per_block,
+        mixed=mixed,
+        tiling_key=call.tiling_key,
+        time_limit_s=TEST_LIMIT_S / 2,
+        before=runtime.small_arguments(gm),
+        system_workspace=np.zeros(SYSTEM_WORKSPACE_BYTES, np.uint8) if mixed else None,
     )
-    return [f.code for f in check(trace, soc) if f.severity == "error"]
+    trace = runtime.run(launch, soc)
+    return [f.code for f in check(trace, soc, launch=launch) if f.severity == "error"]
 
 
 def _cube_entry(builds: dict[str, c.CDLL], call: _Call, function: c.c_void_p) -> int:

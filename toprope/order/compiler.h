@@ -150,7 +150,7 @@ private:
     void step(uint64_t i, const Access* access) {
         const Instr& instr = instrs_[i];
         const uint8_t kind = kinds_[instr.op];
-        if (instr.accesses == 0 || kind == kCache) return sync(i, instr, kind);
+        if (instr.accesses == 0 || kind == kCache || kind == kMark) return sync(i, instr, kind);
         const uint32_t to = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
         pipes_.issue(to);
         operands_.clear();

@@ -33,7 +33,7 @@ public:
             if (kind == kSetFlag && flag.valid()) pipes_.set(flag, i);
             if (kind == kWaitFlag && flag.valid()) pipes_.wait(flag, i);
             if (kind == kBarrier) pipes_.barrier(instr.pipe, i);
-            if (instr.accesses == 0 || kind == kCache) continue;
+            if (instr.accesses == 0 || kind == kCache || kind == kMark) continue;
             const uint32_t pipe = instr.pipe < kAll ? instr.pipe : static_cast<uint32_t>(kS);
             pipes_.issue(pipe);
             for (; next != inserted_.end() && next->before == i; ++next)
@@ -58,7 +58,7 @@ private:
 
     void collect(const Instr* instrs, uint64_t begin, uint64_t end, const Access* access, const uint8_t* kinds) {
         for (uint64_t i = begin; i < end; access += instrs[i++].accesses) {
-            if (kinds[instrs[i].op] == kCache) continue;
+            if (kinds[instrs[i].op] == kCache || kinds[instrs[i].op] == kMark) continue;
             each_operand(access, instrs[i].accesses,
                          [&](const Operand& o) { touched_.push_back({i, footprints_.intern(o.row, o.count), o.space(), o.mode()}); });
         }

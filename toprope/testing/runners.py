@@ -92,8 +92,12 @@ class KernelRunner:
         given = {a.name: value for a, value in zip(case.arguments, inputs, strict=False)}
         outputs = {o.name: _poisoned(o) for o in case.outputs}
         values = [self._value(p.name, case, given, outputs) for p in kernel.entry.parameters]
-        run = kernel[self.blocks](*values, soc=self.soc)
+        run = kernel[self.blocks](*values, soc=self.soc, poisoned=self._poisoned_arguments(kernel, case))
         return _outcome(list(outputs.values()), run.findings, run.timeline)
+
+    def _poisoned_arguments(self, kernel: Any, case: Case) -> list[str]:
+        outputs = {o.name for o in case.outputs}
+        return [p.name for p in kernel.entry.parameters if self.arguments.get(p.name, p.name) in outputs]
 
     def _value(self, name: str, case: Case, given: Mapping[str, Input], outputs: Mapping[str, Array]) -> Any:
         text = self.arguments.get(name, name)

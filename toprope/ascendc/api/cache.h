@@ -26,17 +26,35 @@ inline void give_turn(Site site) {
     wait_until(ready, &given, "its next turn", site);
 }
 
+// Was this core here a moment ago, with this address? Then it may wait for another one. Who comes here once does not.
+inline bool spins(const Op& op, Site site, uint64_t device) {
+    constexpr uint64_t kFarthest = 64;
+    const Column<Instr>& past = self->instrs;
+    const uint32_t here = site_index(site);
+    uint64_t a = self->accesses.size;
+    for (uint64_t i = past.size; i-- > 0 && i + kFarthest > past.size;) {
+        const Instr& instr = past.data[i];
+        a -= instr.accesses;
+        if (instr.op == op.id && instr.site == here && (instr.accesses == 0 || (self->accesses.data[a].low & 0xffffffffffull) == device))
+            return true;
+    }
+    return false;
+}
+
 template <typename T>
 void clean_line(const AscendC::GlobalTensor<T>& dst, bool entire, Site site) {
+    bool again = false;
     if (entire) {
+        again = spins(kOpDcci, site, 0);
         record(kOpDcci, site, 0, 0);
     } else {
         const uint64_t device = gm_address(dst.pointer(), 1, kOpDcci, site, false);
         if (device == 0) return;
+        again = spins(kOpDcci, site, device);
         // From an address inside a line, only the rest of that line.
         touch(record(kOpDcci, site, 1, 0), Space::gm, Mode::read, device, kCacheLineBytes - device % kCacheLineBytes);
     }
-    give_turn(site);
+    if (again) give_turn(site);
 }
 
 }  // namespace toprope
@@ -87,7 +105,7 @@ T ReadGmByPassDCache(T* addr, toprope::Site site = toprope::Site::here()) {
     static_assert(std::is_integral_v<T>, "ReadGmByPassDCache reads integers");
     const uint64_t device = gm_address(addr, sizeof(T), kOpReadGm, site, false);
     if (device == 0) return T{};
-    give_turn(site);
+    if (spins(kOpReadGm, site, device)) give_turn(site);
     touch(record(kOpReadGm, site, 1, static_cast<uint32_t>(dtype_of<T>)), Space::gm, Mode::read, device, sizeof(T));
     return *addr;
 }

@@ -172,7 +172,7 @@ void copy_rows(const Op& op, const Dst& dst, const Src& src, const CopyRows& row
     // & rather than &&: one call reports the mistakes of both ends.
     if (!(open_end(d, op, "dst", dst, rows.span(rows.dst_step), true, site) &
           open_end(s, op, "src", src, rows.span(rows.src_step), false, site)))
-        return;
+        return refuse(d.space, d.address, rows.span(rows.dst_step), site);
     warn_atomic_type(op, dtype_of<T>, d.space, site);
     Instr& instr = record(op, site, static_cast<uint32_t>(rows.count), copy_arg(dtype_of<T>, d, s, form));
     touch_rows(instr, s, Mode::read, 0, rows.bytes, rows.count, rows.src_step);

@@ -20,6 +20,11 @@ struct Padding {
     bool defined() const { return valued || left + right == 0; }
 };
 
+inline void touch_filler(Instr& instr, const CopyEnd& end, uint64_t offset, uint64_t bytes, uint64_t count, uint64_t step) {
+    if (bytes == 0) return;
+    touch(instr, end.space, Mode::write, end.address + offset, bytes, count, count > 1 ? static_cast<int64_t>(step) : 0, false, true);
+}
+
 template <typename T, typename V>
 Padding padding_of(const Op& op, bool is_pad, int64_t left, int64_t right, V value, Site site) {
     require_fields(op,
@@ -62,14 +67,18 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
     CopyEnd d, s;
     if (!(open_end(d, op, "dst", dst, (count - 1) * dst_step + filled, true, site) &
           open_end(s, op, "src", src, (count - 1) * src_step + bytes, false, site)))
-        return;
+        return refuse(d.space, d.address, (count - 1) * dst_step + filled, site);
     Instr& instr = record(op, site, static_cast<uint32_t>(count), copy_arg(dtype_of<T>, d, s, kFormPad));
     touch_rows(instr, s, Mode::read, 0, bytes, count, src_step);
-    // Undefined padding is not counted as written, so that reading it later is found.
-    if (pad.defined())
+    // Padding without a value is filler: from here on nobody has written those bytes, whatever they held before.
+    const uint64_t tail = filled - pad.left - bytes;
+    if (pad.valued) {
         touch_rows(instr, d, Mode::write, 0, filled, count, dst_step);
-    else
+    } else {
         touch_rows(instr, d, Mode::write, pad.left, bytes, count, dst_step);
+        touch_filler(instr, d, 0, pad.left, count, dst_step);
+        touch_filler(instr, d, pad.left + bytes, tail, count, dst_step);
+    }
     if (!self->execute) return;
     if (filled == bytes && dst_step == bytes && src_step == bytes) {
         std::memcpy(d.host, s.host, count * bytes);
@@ -80,10 +89,9 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
         const uint8_t* from = s.host + r * src_step;
         std::memcpy(row + pad.left, from, bytes);
         if (filled == bytes) continue;
-        const uint64_t tail = filled - pad.left - bytes;
-        if (!pad.defined()) {
-            std::memset(row, 0xff, pad.left);
-            std::memset(row + pad.left + bytes, 0xff, tail);
+        if (!pad.defined() || (!pad.valued && launch_info.poison != 0xff)) {
+            std::memset(row, launch_info.poison, pad.left);
+            std::memset(row + pad.left + bytes, launch_info.poison, tail);
             continue;
         }
         const uint8_t* value = pad.left + pad.right == 0 ? from : pad.value;

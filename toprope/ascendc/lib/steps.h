@@ -24,8 +24,11 @@ inline constexpr Op kOpScratch{"temporary space", Pipe::s, Kind::mark, "scalar"}
 // Temporary UB of one call of a library function.
 class Scratch {
 public:
-    Scratch(const char* who, const AscendC::LocalTensor<uint8_t>& buffer, Site site) : who_(who), site_(site), buffer_(buffer) {}
+    Scratch(const char* who, const AscendC::LocalTensor<uint8_t>& buffer, Site site) : who_(who), site_(site), buffer_(buffer) {
+        library_call(who, buffer.address(), buffer.length_bytes(), site);
+    }
     Scratch(const char* who, Site site) : who_(who), site_(site) {
+        library_call(who, 0, 0, site);
         if (self->pipe != nullptr) AscendC::PopStackBuffer<uint8_t, AscendC::TPosition::VECCALC>(buffer_);
     }
     // The next `elements` elements; after a report, an empty tensor when they do not fit.

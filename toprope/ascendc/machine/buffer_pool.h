@@ -36,7 +36,11 @@ public:
         pool.take_range(range);
         return true;
     }
-    void Reset() { carver_.next = begin_; }
+    // Its buffers go: what still reads or writes them is waited for. Page: TBufPool/Reset.
+    void Reset(toprope::Site site = toprope::Site::here()) {
+        GetTPipePtr()->settle(site, carver_.space, begin_, carver_.end);
+        carver_.next = begin_;
+    }
     void take_range(toprope::Carver range) {
         carver_ = range;
         begin_ = range.next;

@@ -157,7 +157,10 @@ inline constexpr uint32_t kElementBits = std::is_same_v<T, AscendC::int4b_t> ? 4
 // Bytes of n elements; 4-bit elements are two to a byte.
 template <typename T>
 inline constexpr uint64_t bytes_of(uint64_t n) {
-    return (n * kElementBits<T> + 7) / 8;
+    if constexpr (kElementBits<T> % 8 == 0)
+        return n * (kElementBits<T> / 8);  // wraps like an address: a negative offset stays a small negative distance
+    else
+        return (n * kElementBits<T> + 7) / 8;
 }
 
 template <typename T, typename... Ts>

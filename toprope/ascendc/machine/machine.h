@@ -62,6 +62,13 @@ enum Register : int {
 // A kernel library's __BLOCK_LOCAL__ variables; called when it is loaded.
 void add_block_locals(char* begin, char* end);
 
+// What tensor(i) gave out last. Whether that was a read or a write shows when the next instruction begins.
+struct Referenced {
+    const uint8_t* at = nullptr;
+    uint8_t bytes = 0, before[8] = {};
+    const Op* store = nullptr;
+};
+
 struct Core {
     uint8_t* memory[kSpaces] = {};
     uint32_t bytes[kSpaces] = {};
@@ -81,6 +88,7 @@ struct Core {
     uint8_t cross_reported[kCrossModes][kCrossFlags] = {};  // CrossCoreSetFlag of this core that its group has not completed yet
     uint32_t last_gm = 0;                                   // GM buffer found last
     Site last_site = {"", 0};
+    Referenced referenced;
     Column<Instr> instrs;
     Column<Access> accesses;
     uint64_t captured_instrs = 0;  // so many instructions have had their written bytes captured
@@ -96,6 +104,7 @@ struct LaunchInfo {
     uint8_t* system_workspace = nullptr;
     bool check_contracts = true;
     uint64_t capture_limit_bytes = 0;
+    uint8_t poison = 0xff;  // what memory holds that nothing has written
 };
 
 // The runtime (runtime.cpp) owns these; one copy per process, shared by the AIC and AIV builds of a kernel.
@@ -130,6 +139,17 @@ inline constexpr int64_t kKeptLoops = 0, kKeptImage = 1;
 // Appends an instruction to the running core's column; and, below, the bytes that it touches.
 Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg);
 inline Instr& record(const Op& op, Site site, uint32_t work = 0, uint32_t arg = 0) { return record(op, op.pipe, site, work, arg); }
+
+// tensor(i) has been given out by the instruction recorded last, `load`; a change seen later makes a `store` of it.
+void referenced(const void* at, uint32_t bytes, const Op& store);
+void settle_reference();
+
+// Marks the beginning of a library function's instructions, all of which have its site; `address`, `bytes`: its temporary space in UB.
+inline constexpr const char* kLibraryMark = "library ";  // before its name, which is the operation's
+void library_call(const char* name, uint32_t address, uint32_t bytes, Site site);
+
+// An access was refused after a report: what it would have written counts as written, so that one mistake is one finding.
+void refuse(Space space, uint64_t address, uint64_t bytes, Site site);
 
 void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows = 1, int64_t stride = 0,
            bool more = false, bool masked = false);

@@ -252,6 +252,14 @@ void TPipe::settle(toprope::Site site) {
     }
 }
 
+void TPipe::settle(toprope::Site site, toprope::Space space, uint32_t begin, uint32_t end) {
+    for (uint32_t i = 0; i < used_slots_; ++i) {
+        toprope::BufferSlot& slot = slots_[i];
+        if (space_of(slot.position) == space && slot.address >= begin && slot.address < end)
+            toprope::lower_event(slot.free_event, slot.free_id, site);
+    }
+}
+
 void TPipe::end_of_life(toprope::Site site) {
     settle(site);
     for (uint32_t i = 0; i < used_slots_; ++i)

@@ -264,6 +264,8 @@ public:
     }
 
     // -- for TBufPool and the queues ----------------------------------------------------------------------------------------
+    // Waits for the events of the free buffers inside a range of a memory.
+    void settle(toprope::Site site, toprope::Space space, uint32_t begin, uint32_t end);
     template <class Holder>
     bool init_from(Holder& holder, uint32_t num, uint32_t len, toprope::Carver& from, toprope::Site site) {
         holder.take_buffers(give(num, len, from, Holder::bufPosition, Holder::isTQue, site), num);

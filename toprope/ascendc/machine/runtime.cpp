@@ -114,7 +114,7 @@ struct Arena {
         for (int s = 1; s < kSpaces; ++s) {
             core->memory[s] = next;
             core->bytes[s] = bytes[s];
-            std::memset(next, 0xff, bytes[s]);  // NaN in every float format, -1 in every integer
+            std::memset(next, launch_info.poison, bytes[s]);  // by default NaN in every float format, -1 in every integer
             next += rounded(bytes[s]);
         }
     }
@@ -130,6 +130,7 @@ void fiber_main() {
     } catch (...) {
         report("kernel-exception", self->last_site, nullptr, "the kernel threw a C++ exception, which a device kernel cannot do");
     }
+    if (self->referenced.at != nullptr) settle_reference();
     if (watched) before_pause();
     self->fiber->done = self->finished = true;
     toprope_switch(&self->fiber->at, scheduler);
@@ -223,6 +224,7 @@ struct Alternate {  // signal handlers need a stack of their own: a fiber's may 
 
 void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site) {
     Fiber* f = self->fiber;
+    if (self->referenced.at != nullptr) settle_reference();
     while (!ready(argument)) {
         if (watched) before_pause();  // before another core can change what was written
         f->waiting = true;
@@ -275,6 +277,33 @@ using namespace toprope;
 
 extern "C" {
 
+<<<<<<< HEAD
+=======
+struct TopropeCoreSpec {
+    uint16_t block;
+    uint8_t sub;
+    uint8_t type;
+};
+
+struct TopropeLaunch {
+    void (*entries[3])(void**);  // by CoreType
+    void** arguments;
+    const TopropeCoreSpec* cores;
+    uint32_t core_count, blocks, ratio, mixed, execute, check_contracts;
+    uint32_t space_bytes[3][kSpaces];  // by CoreType: an AIV has no L1, an AIC no UB
+    uint64_t tiling_key;
+    double time_limit_s;
+    uint32_t gm_count;
+    const GmBuffer* gm;
+    uint8_t* system_workspace;
+    uint64_t system_workspace_bytes;
+    uint64_t capture_limit_bytes;  // 0: no values are kept
+    TopropeDelay* delay;           // nullptr: every instruction takes effect in program order
+    const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
+    uint32_t poison;               // a byte: what on-chip memory and undefined padding hold before anything is written
+};
+
+>>>>>>> 705562a (Findings are judged by their consequence: undefined bytes by a second run with others in their place, equal writes by the order of the cores)
 void toprope_release() {
     for (uint32_t i = 0; i < cores_used; ++i) {
         cores[i].instrs.release();
@@ -308,7 +337,8 @@ int toprope_run(const TopropeLaunch* launch) {
                    launch->system_workspace_bytes,
                    launch->system_workspace,
                    launch->check_contracts != 0,
-                   launch->capture_limit_bytes};
+                   launch->capture_limit_bytes,
+                   static_cast<uint8_t>(launch->poison)};
     for (int t = 0; t < 3; ++t) entry_of[t] = launch->entries[t];
     entry_arguments = launch->arguments;
     for (uint32_t i = 0; i < launch->gm_count; ++i) gm_buffers.push(launch->gm[i]);

@@ -27,6 +27,7 @@ uint16_t register_op(const Op& op) {
 
 Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
     if (TOPROPE_UNLIKELY(op.id == kNoOp)) op.id = register_op(op);
+    if (TOPROPE_UNLIKELY(self->referenced.at != nullptr)) settle_reference();
     if (TOPROPE_UNLIKELY(watched)) before_instruction(op, site);
     Instr* instr = self->instrs.grow();
     *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
@@ -38,6 +39,42 @@ void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_
            bool masked) {
     self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
     ++instr.accesses;
+}
+
+void referenced(const void* at, uint32_t bytes, const Op& store) {
+    self->referenced = {static_cast<const uint8_t*>(at), static_cast<uint8_t>(bytes), {}, &store};
+    std::memcpy(self->referenced.before, at, bytes);
+}
+
+void settle_reference() {
+    const Referenced r = self->referenced;
+    self->referenced.at = nullptr;
+    if (std::memcmp(r.at, r.before, r.bytes) == 0) return;
+    if (r.store->id == kNoOp) r.store->id = register_op(*r.store);
+    self->instrs.data[self->instrs.size - 1].op = r.store->id;
+    Access& access = self->accesses.data[self->accesses.size - 1];
+    access.high = (access.high & ~(uint64_t{3} << 20)) | static_cast<uint64_t>(Mode::write) << 20;
+}
+
+// Operations that are known by name only; they live as long as the process.
+static const Op& library_op(const char* name) {
+    static std::vector<Op*> known;
+    for (const Op* op : known)
+        if (std::strcmp(op->name + std::strlen(kLibraryMark), name) == 0) return *op;
+    char whole[64];
+    std::snprintf(whole, sizeof whole, "%s%s", kLibraryMark, name);
+    known.push_back(new Op{strdup(whole), Pipe::s, Kind::mark, "init_buffer"});
+    return *known.back();
+}
+
+void library_call(const char* name, uint32_t address, uint32_t bytes, Site site) { record(library_op(name), site, address, bytes); }
+
+inline constexpr Op kRefused{"refused access", Pipe::s, Kind::mark, "init_buffer"};
+
+void refuse(Space space, uint64_t address, uint64_t bytes, Site site) {
+    const uint64_t size = self->bytes[static_cast<int>(space)];
+    if (space == Space::gm || address >= size || bytes == 0) return;
+    touch(record(kRefused, site), space, Mode::write, address, bytes < size - address ? bytes : size - address);
 }
 
 void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
@@ -91,9 +128,17 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
             if (begin - wrap >= -static_cast<int64_t>(near->bytes) && end - wrap <= 2 * static_cast<int64_t>(near->bytes))
                 std::snprintf(hint, sizeof hint, "; 2^32 elements of %lld bytes %s it lies byte %lld: the offset left 32 bits",
                               static_cast<long long>(element), wrap > 0 ? "before" : "behind", static_cast<long long>(begin - wrap));
-    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many%s", op.name,
+    const char* cure = "";
+    if (hint[0] != 0) {
+        cure = "\ncure: compute the offset in 64 bits: cast one factor to uint64_t (or int64_t) before multiplying";
+    } else if (begin < 0) {
+        std::snprintf(hint, sizeof hint, "; the offset is negative: it begins %lld bytes before %s", static_cast<long long>(-begin),
+                      near->name);
+        cure = "\ncure: correct the sign of the offset (a subtraction that goes below 0, or a product that left 32 bits)";
+    }
+    report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many%s%s", op.name,
            writes ? "writes" : "reads", near->name, static_cast<long long>(begin), static_cast<long long>(end), near->name,
-           static_cast<unsigned long long>(near->bytes), static_cast<long long>(too_many), hint);
+           static_cast<unsigned long long>(near->bytes), static_cast<long long>(too_many), hint, cure);
     return 0;
 }
 

@@ -111,11 +111,13 @@ public:
             std::memcpy(host() + index * sizeof(T), &typed, sizeof(T));
         }
     }
-    // A plain reference: recorded as a scalar read, a write through it is not seen by the checks.
+    // A plain reference. It counts as a read, or, if its element has changed when the next instruction begins, as a write.
     T& operator()(uint32_t index, toprope::Site site = toprope::Site::here()) const {
         static thread_local T outside;
         if (!scalar_access(toprope::kGetValue, toprope::Mode::read, index, site)) return outside;
-        return *reinterpret_cast<T*>(host() + index * sizeof(T));
+        T* at = reinterpret_cast<T*>(host() + index * sizeof(T));
+        toprope::referenced(at, sizeof(T), toprope::kSetValue);
+        return *at;
     }
     LocalTensor operator[](uint32_t offset) const {
         LocalTensor r = *this;
@@ -253,7 +255,10 @@ public:
     }
     T& operator()(uint64_t index, toprope::Site site = toprope::Site::here()) const {
         static thread_local T outside;
-        return scalar_access(toprope::kGlobalGetValue, toprope::Mode::read, GetPhyAddr(index), site) ? *GetPhyAddr(index) : outside;
+        T* at = GetPhyAddr(index);
+        if (!scalar_access(toprope::kGlobalGetValue, toprope::Mode::read, at, site)) return outside;
+        toprope::referenced(at, sizeof(T), toprope::kGlobalSetValue);
+        return *at;
     }
 
 private:

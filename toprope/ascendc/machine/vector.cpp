@@ -232,9 +232,9 @@ static bool overlaps(const VectorCall& call, const VectorOperand& src, uint32_t 
                static_cast<unsigned long long>(d_end));
         return true;
     }
-    const bool narrowing = d.address == s.address && d.element_bits < s.element_bits;
-    // Narrowing in place never overtakes what is still to be read; the reference only allows identical ranges, so it is advice.
-    (narrowing ? warn : report)("operand-overlap", call.site, &call.op,
+    // Narrowing in place never overtakes what is still to be read, nor does widening out of the end of dst; a repeat reads all of its
+    // lanes before it writes any. The reference only allows identical ranges, so this is a warning.
+    (d.element_bits != s.element_bits ? warn : report)("operand-overlap", call.site, &call.op,
                                 "%s: dst [%u:%llu] and %s [%u:%llu] overlap in part; within a repeat they must be the same blocks or apart",
                                 call.op.name, d.address, static_cast<unsigned long long>(d_end), src.role, s.address,
                                 static_cast<unsigned long long>(s_end));
@@ -368,7 +368,9 @@ void vector_call(const VectorCall& call) {
     // & rather than &&: every operand is looked at, so that one call reports all its mistakes.
     bool ok = require(call.dst), clash = false;
     for (uint32_t i = 0; i < call.sources; ++i) ok = require(call.src[i]) & ok;
-    if (!ok) return;
+    if (!ok)
+        return refuse(Space::ub, call.dst.layout.address,
+                      call.dst.range_bytes != 0 ? call.dst.range_bytes : span_bytes(call.dst.layout, call.lanes), call.site);
     const bool lanes_out = call.dst.range_bytes == 0;
     Layout rows[4];
     uint32_t count = 0;
