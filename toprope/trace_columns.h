@@ -51,8 +51,8 @@ struct Access {
     uint64_t rows() const { return high & 0xffff; }
     uint32_t space() const { return (high >> 16) & 15; }
     uint32_t mode() const { return (high >> 20) & 3; }
-    bool more() const { return (high >> 22) & 1; }  // the next access continues this one in a third dimension
-    bool masked() const { return (high >> 23) & 1; }  // vectors: the range covers more than the mask lets through
+    bool more() const { return (high >> 22) & 1; }                // the next access continues this one in a third dimension
+    bool masked() const { return (high >> 23) & 1; }              // vectors: the range covers more than the mask lets through
     bool filler() const { return masked() && mode() == kWrite; }  // copies: padding that nobody gave a value
     int64_t stride() const { return static_cast<int64_t>(high) >> 24; }
 };

@@ -62,7 +62,7 @@ struct Cause {
     uint32_t code, hazard;  // hazard: 0 read after write, 1 write after read, 2 write after write
     uint32_t core_a, core_b;
     uint64_t instr_a, instr_b;
-    uint64_t begin, end;  // bytes
+    uint64_t begin, end;     // bytes
     uint64_t count, detail;  // kUninitialised: a Weak
     uint32_t space, padding;
     uint64_t cores[4];          // which of the first 256 cores showed it

@@ -234,10 +234,10 @@ static bool overlaps(const VectorCall& call, const VectorOperand& src, uint32_t 
     }
     // Narrowing in place never overtakes what is still to be read, nor does widening out of the end of dst; a repeat reads all of its
     // lanes before it writes any. The reference only allows identical ranges, so this is a warning.
-    (d.element_bits != s.element_bits ? warn : report)("operand-overlap", call.site, &call.op,
-                                "%s: dst [%u:%llu] and %s [%u:%llu] overlap in part; within a repeat they must be the same blocks or apart",
-                                call.op.name, d.address, static_cast<unsigned long long>(d_end), src.role, s.address,
-                                static_cast<unsigned long long>(s_end));
+    (d.element_bits != s.element_bits ? warn : report)(
+        "operand-overlap", call.site, &call.op,
+        "%s: dst [%u:%llu] and %s [%u:%llu] overlap in part; within a repeat they must be the same blocks or apart", call.op.name,
+        d.address, static_cast<unsigned long long>(d_end), src.role, s.address, static_cast<unsigned long long>(s_end));
     return true;
 }
 
