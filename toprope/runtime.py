@@ -66,7 +66,7 @@ class _Launch(c.Structure):
         ("capture_limit_bytes", c.c_uint64),
         ("delay", c.c_void_p),
         ("core_order", c.POINTER(c.c_uint32)),
-        ("poison", c.c_uint32),
+        ("poison_flipped", c.c_uint32),
     ]
 
 
@@ -263,7 +263,7 @@ def run(launch: Launch, soc: Soc) -> Trace:
     native.delay = c.addressof(delay) if delay else None
     if launch.core_order:
         native.core_order = (c.c_uint32 * len(launch.cores))(*launch.core_order)
-    native.poison = launch.poison
+    native.poison_flipped = launch.poison ^ 0xFF
     signal = lib.toprope_run(c.byref(native))
     if launch.delay and delay:
         launch.delay.happened = bool(delay.happened)

@@ -30,6 +30,7 @@ struct TopropeLaunch {
     uint64_t capture_limit_bytes;  // 0: no values are kept
     toprope::TopropeDelay* delay;  // nullptr: every instruction takes effect in program order
     const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
+    uint32_t poison_flipped;       // bits in which undefined memory differs from its usual 0xff
 };
 
 int toprope_run(const TopropeLaunch* launch);

@@ -277,33 +277,6 @@ using namespace toprope;
 
 extern "C" {
 
-<<<<<<< HEAD
-=======
-struct TopropeCoreSpec {
-    uint16_t block;
-    uint8_t sub;
-    uint8_t type;
-};
-
-struct TopropeLaunch {
-    void (*entries[3])(void**);  // by CoreType
-    void** arguments;
-    const TopropeCoreSpec* cores;
-    uint32_t core_count, blocks, ratio, mixed, execute, check_contracts;
-    uint32_t space_bytes[3][kSpaces];  // by CoreType: an AIV has no L1, an AIC no UB
-    uint64_t tiling_key;
-    double time_limit_s;
-    uint32_t gm_count;
-    const GmBuffer* gm;
-    uint8_t* system_workspace;
-    uint64_t system_workspace_bytes;
-    uint64_t capture_limit_bytes;  // 0: no values are kept
-    TopropeDelay* delay;           // nullptr: every instruction takes effect in program order
-    const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
-    uint32_t poison;               // a byte: what on-chip memory and undefined padding hold before anything is written
-};
-
->>>>>>> 705562a (Findings are judged by their consequence: undefined bytes by a second run with others in their place, equal writes by the order of the cores)
 void toprope_release() {
     for (uint32_t i = 0; i < cores_used; ++i) {
         cores[i].instrs.release();
@@ -338,7 +311,7 @@ int toprope_run(const TopropeLaunch* launch) {
                    launch->system_workspace,
                    launch->check_contracts != 0,
                    launch->capture_limit_bytes,
-                   static_cast<uint8_t>(launch->poison)};
+                   static_cast<uint8_t>(0xff ^ launch->poison_flipped)};
     for (int t = 0; t < 3; ++t) entry_of[t] = launch->entries[t];
     entry_arguments = launch->arguments;
     for (uint32_t i = 0; i < launch->gm_count; ++i) gm_buffers.push(launch->gm[i]);
