@@ -16,6 +16,9 @@ ROOT = Path(__file__).parent.parent
 _OWN = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 os.environ.setdefault("TOPROPE_CACHE", str(Path(tempfile.gettempdir()) / f"toprope-test-cache-{os.getuid()}-{_OWN}"))
 
+# Messages are compared in English, whatever the locale of the machine.
+os.environ["TOPROPE_LANG"] = "en"
+
 _MISSING = re.compile(r"could not import '([\w.]+)'|the package ([\w-]+) is not installed|there is no (Chromium)")
 # How to bring what is missing; other packages come with pip install.
 _BRINGS = {

@@ -15,6 +15,7 @@ from tests.layers import PACKAGE, ROOT, import_cycles, imports, includes, reache
 
 # A unit is a folder or a file right below toprope/. It imports, includes and names only what comes earlier in this list.
 ORDER = [
+    "language",
     "errors",
     "dtypes",
     "finding",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from toprope.language import say, translate_help
+
 # verb -> (module with main(argv) -> exit code, what it does)
 VERBS = {
     "run": ("toprope.commands.run", "compile and run a kernel on all blocks, compare, check, time"),
@@ -37,6 +39,7 @@ VERBS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. Exit codes: 0 good, 1 findings or a failed comparison, 2 bad input, 3 the kernel crashed or hung."""
+    translate_help()
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
@@ -48,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
-        print(f"toprope has no verb {verb!r}\n\n{usage()}", file=sys.stderr)
+        print(f"{say('toprope has no verb {verb}').format(verb=repr(verb))}\n\n{usage()}", file=sys.stderr)
         return 2
     from toprope.errors import TopropeError  # light; kept here so that --help touches nothing else
 
@@ -58,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(say("interrupted"), file=sys.stderr)
         return 130
     except BrokenPipeError:
         return 0
@@ -67,12 +70,15 @@ def main(argv: list[str] | None = None) -> int:
 def usage() -> str:
     """The first screen."""
     width = max(map(len, VERBS))
-    rows = "\n".join(f"  {verb:<{width}}  {what}" for verb, (_, what) in VERBS.items())
+    rows = "\n".join(f"  {verb:<{width}}  {say(what)}" for verb, (_, what) in VERBS.items())
+    title = (
+        "toprope: a software Ascend NPU. Runs Ascend C kernels on this computer, finds their mistakes, tells their time."
+    )
+    first = say("start here:")
     return (
-        "toprope: a software Ascend NPU. Runs Ascend C kernels on this computer, finds their mistakes, tells their time.\n\n"
-        f"{rows}\n\n"
-        "start here:  toprope run kernel.cpp         lists its entries and a complete command\n"
-        "             toprope VERB --help            the options of one verb"
+        f"{say(title)}\n\n{rows}\n\n"
+        f"{first}  toprope run kernel.cpp         {say('lists its entries and a complete command')}\n"
+        f"{'':<{len(first)}}  toprope VERB --help            {say('the options of one verb')}"
     )
 
 

@@ -13,6 +13,8 @@ TopropeError tree::
 
 from __future__ import annotations
 
+from toprope.language import say
+
 
 class TopropeError(Exception):
     """A mistake in what the user gave, with what to do about it.
@@ -30,7 +32,7 @@ class TopropeError(Exception):
             self.code = code
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.message}" + (f"\ncure: {self.cure}" if self.cure else "")
+        return f"{self.code}: {self.message}" + (f"\n{say('cure')}: {self.cure}" if self.cure else "")
 
 
 class NoCompiler(TopropeError):

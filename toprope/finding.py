@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from toprope.language import say
+
 Severity = Literal["error", "warning", "advice"]
 
 
@@ -50,19 +52,33 @@ class Finding:
             for p in self.places
         ]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
-        out = [f"{self.code}: {self.message}"]
+        out = self._head()
         out += [
             "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
             for row in rows
         ]
         if self.count > 1:
-            where = f" on {len(self.cores)} cores" if len(self.cores) > 1 else ""
-            out.append(f"  seen {self.count} times{where}")
+            where = f" {say('on {count} cores').format(count=len(self.cores))}" if len(self.cores) > 1 else ""
+            out.append(f"  {say('seen {count} times').format(count=self.count)}{where}")
         if self.outcome:
-            out.append(f"explored: {self.outcome}")
+            out.append(f"{say('explored')}: {self.outcome}")
         if self.cure:
-            out.append(f"cure: {self.cure}")
+            out.append(f"{say('cure')}: {self._cure()}")
         return "\n".join(out)
+
+    def _head(self) -> list[str]:
+        """Code and message; before the message, in other languages than English, the rule that was broken."""
+        known = codes().get(self.code)
+        if known is None or say(known.rule) == known.rule:
+            return [f"{self.code}: {self.message}"]
+        return [f"{self.code}: {say(known.rule)}", f"  {self.message}"]
+
+    def _cure(self) -> str:
+        """The cure; a particular one that has no translation stands behind the code's general one."""
+        known = codes().get(self.code)
+        if known is None or say(self.cure) != self.cure or say(known.cure) == known.cure:
+            return say(self.cure)
+        return f"{say(known.cure)} ({self.cure})"
 
 
 @dataclass(frozen=True)

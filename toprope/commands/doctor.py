@@ -25,6 +25,7 @@ from toprope.build import compiler
 from toprope.cache import cache_dir
 from toprope.errors import NoCompiler, TopropeError
 from toprope.kernel import load
+from toprope.language import say
 
 # Package -> (extra that brings it, "" for the core; what works with it).
 PACKAGES = {
@@ -275,14 +276,16 @@ def main(argv: list[str]) -> int:
 def _show(rows: Sequence[Check]) -> None:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("", "what", "found", "used for", "to get it"):
-        table.add_column(column, overflow="fold")
+        table.add_column(say(column), overflow="fold")
     for r in rows:
-        state = "[green]ok[/]" if r.ok else ("[red]missing[/]" if r.needed else "[dim]optional[/]")
-        table.add_row(state, r.what, r.found, r.gives, "" if r.ok else r.fix)
+        colour, word = ("green", "ok") if r.ok else ("red", "missing") if r.needed else ("dim", "optional")
+        state = f"[{colour}]{say(word)}[/]"
+        table.add_row(state, say(r.what), say(r.found), say(r.gives), "" if r.ok else say(r.fix))
     out = Console(highlight=False)
     out.print(table)
     missing = [r for r in rows if r.needed and not r.ok]
     if missing:
-        out.print(f"\nfirst:  {missing[0].fix}")
+        out.print(f"\n{say('first')}:  {missing[0].fix}")
     else:
-        out.print("\nready:  toprope run kernel.cpp, or toprope new --help for an operator project", markup=False)
+        then = say("toprope run kernel.cpp, or toprope new --help for an operator project")
+        out.print(f"\n{say('ready')}:  {then}", markup=False)

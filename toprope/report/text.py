@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 
 from toprope.finding import Finding, Place
+from toprope.language import say
 from toprope.report.summary import Summary
 from toprope.testing.compare import Verdict
 
-_MARK = {"error": "[bold red]error[/]", "warning": "[yellow]warning[/]", "advice": "[cyan]advice[/]"}
+_COLOUR = {"error": "bold red", "warning": "yellow", "advice": "cyan"}
 _BAR = " ▏▎▍▌▋▊▉█"
+
+
+def _label(word: str) -> str:
+    """A heading in the user's language, as wide as the others."""
+    text = say(word)
+    return text + " " * max(1, 10 - cell_len(text))
 
 
 def bar(share: float, width: int = 24) -> str:
@@ -46,11 +54,13 @@ def _result(out: Console, summary: Summary) -> None:
     if not summary.verdicts:
         names = ", ".join(summary.run.outputs) or "nothing"
         out.print(
-            f"[bold]result[/]    wrote {names}; not compared (--reference {next(iter(summary.run.outputs), 'z')}=EXPRESSION)"
+            f"[bold]{_label('result')}[/]wrote {names}; not compared (--reference {next(iter(summary.run.outputs), 'z')}=EXPRESSION)"
         )
     for name, verdict in summary.verdicts.items():
-        mark = "[green]agrees[/]" if verdict.passed else "[bold red]differs[/]"
-        out.print(f"[bold]result[/]    {name} {mark} with the reference: {escape(verdict_line(verdict))}")
+        colour, word = ("green", "agrees") if verdict.passed else ("bold red", "differs")
+        mark = f"[{colour}]{say(word)}[/]"
+        told = f"{name} {mark} {say('with the reference')}: {escape(verdict_line(verdict))}"
+        out.print(f"[bold]{_label('result')}[/]{told}")
 
 
 def verdict_line(verdict: Verdict) -> str:
@@ -74,20 +84,20 @@ def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
     hidden = len(findings) - len(shown)
     if not shown:
         out.print(
-            "[bold]findings[/]  [green]none[/]"
+            f"[bold]{_label('findings')}[/][green]{say('none')}[/]"
             + (f" ({hidden} pieces of advice: --verbose or `toprope profile`)" if hidden else "")
         )
         return
     counts = ", ".join(
         f"{sum(f.severity == s for f in findings)} {s}{'s' if sum(f.severity == s for f in findings) != 1 and s != 'advice' else ''}"
-        for s in _MARK
+        for s in _COLOUR
         if any(f.severity == s for f in findings)
     )
-    out.print(f"[bold]findings[/]  {counts}")
+    out.print(f"[bold]{_label('findings')}[/]{counts}")
     limit = len(shown) if verbose else 6
     for f in shown[:limit]:
         first, *rest = str(f).splitlines()
-        out.print(f"  {_MARK[f.severity]} {escape(first)}")
+        out.print(f"  [{_COLOUR[f.severity]}]{say(f.severity)}[/] {escape(first)}")
         for line in rest:
             out.print(f"    {escape(line)}")
     if len(shown) > limit:
@@ -97,7 +107,7 @@ def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
 def _time(out: Console, summary: Summary) -> None:
     timeline = summary.run.timeline
     out.print(
-        f"[bold]time[/]      {summary.microseconds:.2f} µs predicted, {timeline.cycles:,.0f} cycles; {timeline.assumed_share:.0%} of the cycles rest on assumed numbers"
+        f"[bold]{_label('time')}[/]{summary.microseconds:.2f} µs predicted, {timeline.cycles:,.0f} cycles; {timeline.assumed_share:.0%} of the cycles rest on assumed numbers"
     )
     for pipe, share in sorted(summary.busy.items(), key=lambda item: -item[1]):
         out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}  [dim]{waiting(summary.waits.get(pipe, {}))}[/]")
@@ -114,6 +124,7 @@ def _time(out: Console, summary: Summary) -> None:
 
 def _advice(out: Console, advice: list[Finding]) -> None:
     for i, f in enumerate(advice):
-        out.print(f"{'[bold]advice[/]' if i == 0 else '      '}    {escape(f.message)}")
+        head = f"[bold]{_label('advice')}[/]" if i == 0 else " " * 10
+        out.print(f"{head}{escape(f.message)}")
         for p in f.places:
             out.print(f"            {escape(f'{Path(p.file).name}:{p.line}  {p.text()}  {p.action}'.rstrip())}")
