@@ -71,9 +71,7 @@ def usage() -> str:
     """The first screen."""
     width = max(map(len, VERBS))
     rows = "\n".join(f"  {verb:<{width}}  {say(what)}" for verb, (_, what) in VERBS.items())
-    title = (
-        "toprope: a software Ascend NPU. Runs Ascend C kernels on this computer, finds their mistakes, tells their time."
-    )
+    title = "toprope: a software Ascend NPU. Runs Ascend C kernels on this computer, finds their mistakes, tells their time."
     first = say("start here:")
     return (
         f"{say(title)}\n\n{rows}\n\n"
