@@ -8,7 +8,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-FOLDER = Path(__file__).with_name("locale")
+FOLDER = Path(__file__).parent
 DOMAIN = "toprope"
 
 
@@ -43,17 +43,3 @@ def translate_help() -> None:
         return plain(self)
 
     argparse.ArgumentParser.format_help = format_help  # type: ignore[method-assign]  # no seam for it in the library
-
-
-def main() -> int:
-    """python -m toprope.language: make the catalogues that gettext reads from the texts that translators write."""
-    import polib  # only this command needs it
-
-    for source in sorted(FOLDER.glob("*/LC_MESSAGES/*.po")):
-        polib.pofile(str(source)).save_as_mofile(str(source.with_suffix(".mo")))
-        print(f"wrote {source.with_suffix('.mo')}")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
