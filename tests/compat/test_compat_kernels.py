@@ -138,6 +138,56 @@ TEST(mixed_test, closure) {
 }
 """
 
+# A test that brings the tiling struct in a header of its own, functions in a source beside a header, and a path up out of its folder.
+HELPED = """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void helped(GM_ADDR out, GM_ADDR tiling) {
+    GET_TILING_DATA(data, tiling);
+    AscendC::GlobalTensor<uint32_t> o;
+    o.SetGlobalBuffer((__gm__ uint32_t*)out);
+    o.SetValue(0, data.count);
+    AscendC::DataCacheCleanAndInvalid<uint32_t, AscendC::CacheLine::SINGLE_CACHE_LINE, AscendC::DcciDst::CACHELINE_OUT>(o);
+}
+"""
+HELPED_HOST = """
+namespace optiling {
+BEGIN_TILING_DATA_DEF(HelpedTilingData)
+TILING_DATA_FIELD_DEF(uint32_t, count);
+TILING_DATA_FIELD_DEF(uint32_t, other);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(Helped, HelpedTilingData)
+}
+"""
+HELPED_TEST = """
+#include "gtest/gtest.h"
+#include "tikicpulib.h"
+#include "helped_tiling_function.h"
+#include "given.h"
+#include "../op_kernel/helped_extra.h"
+extern "C" __global__ __aicore__ void helped(GM_ADDR out, GM_ADDR tiling);
+TEST(helped_test, runs) {
+    auto* out = reinterpret_cast<uint32_t*>(AscendC::GmAlloc(64));
+    auto* data = reinterpret_cast<HelpedTilingData*>(AscendC::GmAlloc(sizeof(HelpedTilingData)));
+    data->count = given::count() + EXTRA;
+    AscendC::SetKernelMode(KernelMode::AIV_MODE);
+    ICPU_RUN_KF(helped, 1, reinterpret_cast<uint8_t*>(out), reinterpret_cast<uint8_t*>(data));
+    EXPECT_EQ(out[0], 47u);
+}
+"""
+
+
+def helped(root: Path) -> None:
+    operator(root, "helped", HELPED, HELPED_TEST)
+    folder = root / "math" / "helped"
+    (folder / "op_host" / "helped_tiling.h").write_text(HELPED_HOST)
+    (folder / "op_kernel" / "helped_extra.h").write_text("#pragma once\n#define EXTRA 5\n")
+    tests = folder / "tests" / "ut" / "op_kernel"
+    (tests / "helped_tiling_function.h").write_text(
+        "#pragma once\n#include <cstdint>\nstruct HelpedTilingData { uint32_t count; uint32_t other; };\n"
+    )
+    (tests / "given.h").write_text("#pragma once\n#include <cstdint>\nnamespace given { uint32_t count(); }\n")
+    (tests / "given.cpp").write_text('#include "given.h"\nnamespace given { uint32_t count() { return 42; } }\n')
+
 
 def operator(root: Path, name: str, kernel: str, test: str = "") -> None:
     folder = root / "math" / name
@@ -157,6 +207,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     operator(root, "keyed", KEYED)
     operator(root, "calls", CALLS)
     operator(root, "mixed", MIXED, MIXED_TEST)
+    helped(root)
     return Checkout(root)
 
 
@@ -181,3 +232,12 @@ def test_a_test_of_both_core_types_runs_both(checkout: Checkout) -> None:
         "function": ("findings", "race-between-cores"),
         "closure": ("findings", "race-between-cores"),
     }
+
+
+def test_a_test_may_bring_structs_and_sources_of_its_own(checkout: Checkout) -> None:
+    found = next(o for o in checkout.operators if o.name == "helped")
+    results = run_tests(checkout, found, load("ascend910b1"))
+    assert [(r.name, r.verdict, r.message) for r in results] == [("helped_test.runs", "passed", "")]
+    (found.test_folder / "given.cpp").unlink()
+    (missing,) = run_tests(checkout, found, load("ascend910b1"))
+    assert missing.verdict == "not-built" and "given::count" in missing.message

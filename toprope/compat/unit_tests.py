@@ -112,6 +112,8 @@ def _run_source(
     mode = MODES.index(modes.pop()) if len(modes) == 1 else 0
     listed = in_child(lambda: _names(next(iter(built.values()))), here, TEST_LIMIT_S)
     if not isinstance(listed, list):
+        if missing := re.search(r"undefined symbol: (\S+)", str(listed)):
+            return [TestResult(source.stem, "not-built", f"no source defines {_readable_name(missing[1])}")]
         return [TestResult(source.stem, "crashed", "while loading the test")]
     out = []
     for number, name in enumerate(listed):
@@ -125,14 +127,27 @@ def _run_source(
     return out
 
 
+def _readable_name(symbol: str) -> str:
+    """A C++ name as people write it, if binutils are there."""
+    try:
+        return subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip() or symbol
+    except (OSError, subprocess.CalledProcessError):
+        return symbol
+
+
 @dataclass
 class _Sources:
-    """What has to be compiled for one test source; folders are added while headers are missing."""
+    """What has to be compiled for one test source; folders are added while headers are missing.
+
+    `source` is the test, `besides` what is compiled beside it: sources of the headers that it includes.
+    """
 
     folder: Path
     files: tuple[str, ...]
     include: list[Path]
     defines: tuple[str, ...]
+    source: Path
+    besides: tuple[Path, ...] = ()
 
 
 def _build(
@@ -141,7 +156,8 @@ def _build(
     """The test as shared libraries by core type: one for kernels of vector cores, two for those that use the cube as well."""
     unit = unit_of(checkout, operator, kernel, soc)
     own = [h for h in sorted(source.parent.glob("*.h")) if "tiling" in h.name.lower()]
-    header = "".join(f'#include "{h}"\n' for h in own) or unit.text.split(text_of(kernel, unit.include))[0]
+    # What the host's macros generate, and after it the folder's own, which may define more or the same.
+    header = unit.text.split(text_of(kernel, unit.include))[0] + "".join(f'#include "{h}"\n' for h in own)
     includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", checkout.text(source)))
     texts = {"test.cpp": header + text_of(source, unit.include)}
     if not includes_kernel:
@@ -152,7 +168,7 @@ def _build(
     for name, content in texts.items():
         (folder / name).write_text(content)
     include = [*host_folders(), source.parent, *unit.include]
-    sources = _Sources(folder, tuple(texts), include, (*unit.defines, *_cmake_defines(source.parent)))
+    sources = _Sources(folder, tuple(texts), include, (*unit.defines, *_cmake_defines(source.parent)), source)
     built: dict[str, Path] = {}
     for core_type in (
         ("aiv", "aic") if soc.split and "aic" in unit.core_types else ("aiv",) if soc.split else ("coupled",)
@@ -171,10 +187,12 @@ def _compile(checkout: Checkout, operator: Operator, sources: _Sources, soc: Soc
     ahead = precompiled(soc.npu_arch, core_type, tuple(flags))
     out = sources.folder / f"tests_{core_type}.so"
     debug = ["-D__CCE_KT_TEST__=1", "-D__CCE_UT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-fmax-errors=3", "-shared"]
-    for _ in range(8):
+    problem = Problem("compiler failed", "", "")
+    for _ in range(16):
         command = [*compiler().command, *flags, "-include", str(ahead), *(f"-I{p}" for p in sources.include)]
         command += [*(f"-D{d}" for d in sources.defines), *debug, *LINK_FLAGS]
-        command += [*(str(sources.folder / n) for n in sources.files), "-o", str(out), str(runtime.library_path())]
+        command += [*(str(sources.folder / n) for n in sources.files), *map(str, sources.besides)]
+        command += ["-o", str(out), str(runtime.library_path())]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=BUILD_LIMIT_S, errors="replace", check=False
@@ -182,14 +200,46 @@ def _compile(checkout: Checkout, operator: Operator, sources: _Sources, soc: Soc
         except subprocess.TimeoutExpired:
             return Problem("compiler time limit", f"the compiler did not end within {BUILD_LIMIT_S} s", "")
         if done.returncode == 0:
-            return out
+            besides = _sources_beside(checkout, sources)
+            if besides == sources.besides:
+                return out
+            sources.besides = besides
+            continue
         problem = first_problem(done.stderr)
-        missing = re.match(r"header (\S+)", problem.kind)
-        added = checkout.folder_of_header(missing.group(1), operator) if missing else None
-        if added is None or added in sources.include:
+        if not _mended(checkout, operator, sources, problem):
             return problem
-        sources.include.append(added)
     return problem
+
+
+def _sources_beside(checkout: Checkout, sources: _Sources) -> tuple[Path, ...]:
+    """Sources of the test folders' headers that the test reaches: a header's namesake beside it, which the vendor's build links."""
+    found = []
+    for header in checkout.reached(sources.source, sources.include):
+        namesake = header.with_suffix(".cpp")
+        if header.suffix in (".h", ".hpp") and "tests" in header.parts and namesake.is_file():
+            found.append(namesake)
+    return tuple(dict.fromkeys(found))
+
+
+def _mended(checkout: Checkout, operator: Operator, sources: _Sources, problem: Problem) -> bool:
+    """Whether something can be done about a problem: a folder with the missing header, a struct that the test brings itself."""
+    if missing := re.match(r"header (\S+)", problem.kind):
+        added = checkout.folder_of_header(missing.group(1), operator)
+        if added is None or added in sources.include:
+            return False
+        sources.include.append(added)
+        return True
+    if twice := re.search(r"redefinition of ‘(?:struct|class) (?:\w+::)*(\w+)’", problem.text):
+        # The header that brings it stands in for the generated struct, because what is generated goes on to name it.
+        file = problem.place.rpartition(":")[0]
+        instead = f'#include "{file}"\n' if file.endswith((".h", ".hpp")) else ""
+        generated = re.compile(rf"^struct alignas\(8\) {twice[1]} \{{[^\n]*\}};\n", re.M)
+        texts = {f: f.read_text() for f in (sources.folder / n for n in sources.files)}
+        changed = {f: new for f, text in texts.items() if (new := generated.sub(lambda _: instead, text)) != text}
+        for f, text in changed.items():
+            f.write_text(text)
+        return bool(changed)
+    return False
 
 
 @cache

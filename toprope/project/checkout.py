@@ -118,7 +118,10 @@ class Checkout:
             return ("arch35" in file.parts or "tests" in file.parts, -shared, len(file.parts), str(file))
 
         best = min(places, key=rank)
-        return best.parents[plain.count("/")]
+        folder = best.parents[plain.count("/")]
+        # "../op_kernel/x.h": the search begins as many folders further down, in folders of the header's own path.
+        down = folder.joinpath(*Path(plain).parts[: name.split(plain)[0].count("../")])
+        return down if down.is_dir() else folder
 
     @cached_property
     def _tiling_index(self) -> dict[str, list[tuple[Path, str]]]:
