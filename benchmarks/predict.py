@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import resource
 import time
+from dataclasses import replace
 from typing import Any
 
 from toprope.timing import predict
@@ -21,7 +22,7 @@ CASES = {"copies": ("data_copy", "s1"), "add": ("add", "c2"), "matmul": ("matmul
 def measure(kernel: str, name: str) -> dict[str, Any]:
     row = next(r for r in experiment.published() if (r.kernel, r.id) == (kernel, name))
     started = time.process_time()
-    run = experiment.launch(row)
+    run = experiment.launch(replace(row, part=1))
     recorded = time.process_time()
     timeline = predict(run.trace, run.soc)
     predicted = time.process_time()

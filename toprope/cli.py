@@ -24,6 +24,7 @@ VERBS = {
     ),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
+    "calibrate": ("toprope.commands.calibrate", "correct a chip from what msprof measured on yours"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),
     "env": ("toprope.commands.env", 'the toolkit\'s environment: eval "$(toprope env)", then cmake, make, ./demo'),
     "exec": ("toprope.commands.exec", "run a command with the toolkit; every program in it is checked and timed"),

@@ -288,7 +288,7 @@ class Explorer(App[None]):
 
     def _head(self) -> str:
         run = self.summary.run
-        first = f"{run.kernel} on {run.soc.name}, {run.blocks} block{'s' if run.blocks != 1 else ''}: {self.summary.microseconds:.2f} µs, {run.timeline.cycles:,.0f} cycles"
+        first = f"{run.kernel} on {run.soc.name}, {run.blocks} block{'s' if run.blocks != 1 else ''}: {self.summary.microseconds:.2f} µs predicted, {run.timeline.band} µs on the device, {run.timeline.cycles:,.0f} cycles"
         return f"{first}\n{self.summary.bottleneck}"
 
     @staticmethod

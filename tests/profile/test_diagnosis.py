@@ -16,7 +16,7 @@ from toprope.validation import experiment
 
 # One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
 ADD = """
-template <int buffers, int gap, bool barrier, bool scalars, int spare = 0, int taken = 0> __aicore__ inline void Loop(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {
+template <int buffers, int gap, bool barrier, bool scalars, int spare = 0, int taken = 0, int adds = 8> __aicore__ inline void Loop(GM_ADDR x, GM_ADDR y, GM_ADDR z, int32_t total, bool bypass) {
     constexpr int32_t kTile = 4096;
     TPipe pipe;
     TQue<TPosition::VECIN, 1> inX, inY;
@@ -44,7 +44,7 @@ template <int buffers, int gap, bool barrier, bool scalars, int spare = 0, int t
         a = inX.DeQue<half>();
         b = inY.DeQue<half>();
         auto c = outZ.AllocTensor<half>();
-        for (int r = 0; r < 8; r++) Add(c, a, b, kTile);
+        for (int r = 0; r < adds; r++) Add(c, a, b, kTile);
         if (barrier) PipeBarrier<PIPE_ALL>();
         if (scalars) for (int s = 0; s < 200; s++) c.SetValue(s, c.GetValue(s));
         outZ.EnQue(c);
@@ -59,7 +59,8 @@ template <int buffers, int gap, bool barrier, bool scalars, int spare = 0, int t
 VARIANTS = {
     "good": "2, 128, false, false",
     "single": "1, 128, false, false",
-    "conflict": "2, 0, false, false",
+    "conflict": "2, 0, false, false, 0, 0, 24",  # enough of it that the vector unit, not the scalar one, decides
+    "apart": "2, 128, false, false, 0, 0, 24",
     "barrier": "2, 128, true, false",
     "scalars": "2, 128, false, true",
     "roomy": "1, 0, false, false, 40960",
@@ -150,7 +151,7 @@ def promised(found: Run, code: str) -> float:
     "bad, code, good",
     [
         (dict(name="single"), "advice-double-buffer", dict(name="good")),
-        (dict(name="conflict"), "advice-bank-conflict", dict(name="good")),
+        (dict(name="conflict"), "advice-bank-conflict", dict(name="apart")),
         (dict(name="barrier"), "barrier-too-coarse", dict(name="good")),
         (dict(name="scalars"), "advice-scalar-access", dict(name="good")),
         (dict(name="good", blocks=8), "advice-more-blocks", dict(name="good", blocks=48)),

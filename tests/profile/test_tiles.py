@@ -14,6 +14,7 @@ from toprope.finding import Finding
 from toprope.kernel import Run
 from toprope.profile import diagnose
 from toprope.profile.tiles import joined_copies, larger_tiles, rounds, shared_out
+from toprope.timing import predict
 from toprope.validation import experiment
 
 SOURCE = """
@@ -243,3 +244,49 @@ def test_the_unit_flag_gains_what_is_promised() -> None:
     assert told.cycles_at_stake == pytest.approx(found.timeline.cycles - after.timeline.cycles, rel=0.2)
     assert {p.text().split("(")[0] for p in told.places} == {"Fixpipe", "Mmad"}
     assert "advice-unit-flag" not in {f.code for f in diagnose(after)}
+
+
+WALKED = """
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void walked(GM_ADDR x, GM_ADDR y) {
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> in;
+    TQue<QuePosition::VECOUT, 1> out;
+    pipe.InitBuffer(in, 2, TILE * 4);
+    pipe.InitBuffer(out, 2, TILE * 4);
+    GlobalTensor<float> from, to;
+    from.SetGlobalBuffer((__gm__ float*)x, 16384);
+    to.SetGlobalBuffer((__gm__ float*)y, 16384);
+    for (int i = 0; i < 16384 / TILE; ++i) {
+        auto a = in.AllocTensor<float>();
+        DataCopy(a, from[i * TILE], TILE);
+        in.EnQue(a);
+        a = in.DeQue<float>();
+        auto b = out.AllocTensor<float>();
+        Muls(b, a, 2.0f, TILE);
+        SetFlag<HardEvent::V_S>(2);
+        WaitFlag<HardEvent::V_S>(2);
+        for (int k = 0; k < TILE; k += 4) b.SetValue(k, 0.0f);
+        SetFlag<HardEvent::S_MTE3>(2);
+        WaitFlag<HardEvent::S_MTE3>(2);
+        in.FreeTensor(a);
+        out.EnQue(b);
+        b = out.DeQue<float>();
+        DataCopy(to[i * TILE], b, TILE);
+        out.FreeTensor(b);
+    }
+}
+"""
+
+
+def test_elements_that_the_scalar_unit_walks_over_do_not_become_fewer(tmp_path: Path) -> None:
+    file = tmp_path / "walked.cpp"
+    file.write_text(WALKED)
+    x = np.zeros(16384, np.float32)
+    small, large = (
+        toprope.load(file, defines=(f"TILE={tile}",)).walked[1](x, x.copy(), time_only=True) for tile in (256, 2048)
+    )
+    promised = larger_tiles(small.trace, 8)
+    assert promised is not None
+    assert predict(promised, small.soc).cycles == pytest.approx(large.timeline.cycles, rel=0.03)

@@ -27,6 +27,9 @@ TYPES = {
 }
 COST = {"VMRGSORT": "vmrgsort4"}
 NOT_EMITTED = {"VREDUCE"}  # GatherMask is VREDUCEV2
+SHORT_QUEUES = {
+    "VMRGSORT"
+}  # measured with queues that are merged in half the time of a published top-k's: see the chip file
 # Both sources were in one bank group when these were measured.
 TWO_SOURCES = {
     *("VADD", "VSUB", "VMUL", "VMAX", "VMIN", "VAND", "VOR"),
@@ -63,7 +66,7 @@ def test_instruction_table_of_910b1() -> None:
     """At 8 and 16 repeats, where the table no longer shows start-up: 95 % of the rows within 5 %, every row within a factor 2.1."""
     errors = {}
     for name, types, repeats, cycles in table():
-        if repeats >= 8 and name not in NOT_EMITTED and (name, types, repeats) not in LEFT_OUT:
+        if repeats >= 8 and name not in NOT_EMITTED | SHORT_QUEUES and (name, types, repeats) not in LEFT_OUT:
             errors[name, types, repeats] = modelled(name, types, repeats) / cycles - 1
     assert len(errors) > 200
     close = [abs(e) <= 0.05 for e in errors.values()]

@@ -65,6 +65,7 @@ def larger_tiles(trace: Trace, factor: int) -> Trace | None:
     """
     buffers = max(Counter(b.queue for b in trace.buffers if b.core == 0).values(), default=1)
     index, sources, grown = [], [], []
+    by_element = kinds(trace, "scalar") & (trace.instrs["accesses"] > 0)
     for core in range(len(trace.cores)):
         found = rounds(trace, core)
         if found is None or len(found.begin) % factor or len(found.begin) // factor < 2 or buffers > factor:
@@ -73,7 +74,7 @@ def larger_tiles(trace: Trace, factor: int) -> Trace | None:
         # Round g of the new loop lies in buffer g mod `buffers`, as some old round of the ones it replaces did.
         kept = [g * factor + g % buffers for g in range(len(found.begin) // factor)]
         rows = [np.arange(int(trace.core_begin[core]), int(found.begin[0]))]
-        rows += [np.arange(int(found.begin[j]), int(ends[j])) for j in kept]
+        rows += [_joined(found.begin, ends, g * factor, factor, j, by_element) for g, j in enumerate(kept)]
         rows.append(np.arange(found.end, int(trace.core_begin[core + 1])))
         index.append(np.concatenate(rows))
         grown.append(found.work[kept].ravel())
@@ -83,6 +84,17 @@ def larger_tiles(trace: Trace, factor: int) -> Trace | None:
         return None
     fewer = _taken(changed, index)
     return without(fewer, unmatched_waits(fewer))
+
+
+def _joined(begin: Array, ends: Array, first: int, factor: int, kept: int, by_element: Array) -> Array:
+    """The rows of round `kept`, which stands for `factor` rounds from `first`; the scalar unit still walks over the elements of all of them."""
+    rows = np.arange(int(begin[kept]), int(ends[kept]))
+    own = np.flatnonzero(by_element[rows])
+    if not len(own):
+        return rows
+    others = [np.arange(int(begin[j]), int(ends[j])) for j in range(first, first + factor) if j != kept]
+    walked = np.concatenate([r[by_element[r]] for r in others])
+    return np.concatenate([rows[: own[-1] + 1], walked, rows[own[-1] + 1 :]])
 
 
 def _grown(trace: Trace, rows: Array, sources: Array, factor: int) -> Trace | None:

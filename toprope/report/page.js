@@ -12,7 +12,7 @@ $("sub").textContent=`${S.blocks} block${S.blocks>1?"s":""}, ${D.core_count} cor
 const verdict=names.length?(S.passed?'<span class="good">agrees</span>':'<span class="bad">differs</span>'):'<span class="sub">no reference</span>';
 const open=D.checks.filter(c=>c[1]=="not").length;
 $("cards").innerHTML=[
- ["time",S.microseconds.toFixed(2)+" µs",Math.round(S.cycles).toLocaleString()+" cycles predicted"],
+ ["time",S.microseconds.toFixed(2)+" µs",`predicted; ${S.band.low_us.toPrecision(3)}–${S.band.high_us.toPrecision(3)} µs on the device `+(S.band.known?`(80 % of published times of this kind, ${S.band.kind})`:`(no published time of this kind, ${S.band.kind})`)],
  ["result",verdict,names.join(", ")||"give one with --reference"],
  ["mistakes",errors?`<span class="bad">${errors} error${errors>1?"s":""}</span>`:'<span class="good">no error</span>',mistakes.length-errors+(mistakes.length-errors==1?" warning":" warnings")],
  ["advice",advice.length?"up to "+percent(advice[0].saves_us/S.microseconds):"none",`${open} of ${D.checks.length} checks open`],

@@ -107,8 +107,9 @@ def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
 def _time(out: Console, summary: Summary) -> None:
     timeline = summary.run.timeline
     out.print(
-        f"[bold]{_label('time')}[/]{summary.microseconds:.2f} µs predicted, {timeline.cycles:,.0f} cycles; {timeline.assumed_share:.0%} of the cycles rest on assumed numbers"
+        f"[bold]{_label('time')}[/]{summary.microseconds:.2f} µs predicted, {timeline.band} µs on the device; {timeline.cycles:,.0f} cycles, {timeline.assumed_share:.0%} of them rest on assumed numbers"
     )
+    out.print(f"  [dim]{timeline.band.sentence()}[/]")
     for pipe, share in sorted(summary.busy.items(), key=lambda item: -item[1]):
         out.print(f"  {pipe:<5} {bar(share)} {share:>4.0%}  [dim]{waiting(summary.waits.get(pipe, {}))}[/]")
     out.print(f"  {summary.bottleneck}")

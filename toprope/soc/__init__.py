@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from toprope.errors import BadChip
 
+_versions = count(1)  # chips with changed numbers differ by name, too: cost rows are kept by name
 KINDS = ("documented", "measured", "derived", "assumed")
 
 
@@ -61,6 +64,18 @@ class Soc:
                 )
             node = node[part]
         return float(node)
+
+    def replaced(self, values: Mapping[str, float]) -> Soc:
+        """The same chip with other numbers at these dotted paths. Raises BadChip where there is none."""
+        table = _copied(self.table)
+        for path, value in values.items():
+            self.number(path)
+            *groups, last = path.split(".")
+            node = table
+            for group in groups:
+                node = node[group]
+            node[last] = value
+        return Soc(f"{self.name}+{next(_versions)}", table)
 
     def kind_of(self, path: str) -> str:
         """How well the number at a dotted path is known: documented, measured, derived or assumed. Raises BadChip."""
@@ -131,18 +146,28 @@ class Soc:
         return self.number("clock.core_ghz")
 
 
+def own_folder() -> Path:
+    """Where chip files of the user lie (`toprope calibrate` writes them): toprope/soc in the folder for settings."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "toprope" / "soc"
+
+
 def names() -> list[str]:
-    """The chips there are files for."""
-    return sorted(p.stem for p in Path(__file__).parent.glob("*.toml"))
+    """The chips there are files for, the user's own among them."""
+    return sorted(p.stem for folder in (Path(__file__).parent, own_folder()) for p in folder.glob("*.toml"))
 
 
 @cache
 def load(name: str) -> Soc:
     """The chip called `name` (case does not matter). Raises BadChip listing the known ones."""
-    file = Path(__file__).parent / f"{name.lower()}.toml"
-    if not file.exists():
+    file = next(
+        (f for folder in (Path(__file__).parent, own_folder()) if (f := folder / f"{name.lower()}.toml").exists()), None
+    )
+    if file is None:
         raise BadChip(f"unknown chip {name!r}", cure="known chips: " + ", ".join(names()))
-    table = tomllib.loads(file.read_text())
+    try:
+        table = tomllib.loads(file.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadChip(f"the chip file {file} cannot be read: {error}", cure="correct or remove it") from None
     parent = table.pop("inherits", None)
     if parent is not None:
         inherited = _copied(load(parent).table)

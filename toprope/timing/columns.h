@@ -18,7 +18,7 @@ struct OpCost {
     double odd_rate;   // GM copies: bytes per cycle of rows that are not a multiple of 32 bytes apart, 0 = as others
     double l2_unit;    // GM copies: L2 hands out at least this many bytes of a row, at a time
     double cold;       // added when the pipe stood idle before it (cube), or for each line outside the data cache (scalar unit)
-    double cold_rate;  // GM copies: bytes per cycle of one core to or from lines that are not in L2, 0 = as others
+    double cold_rate;  // GM copies: bytes per cycle of one core from lines that are not in L2, 0 = as others
     uint32_t kind;
     uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
 };
@@ -28,13 +28,15 @@ struct Chip {
     double hbm_rate, hbm_write_weight, l2_read_rate, l2_write_rate, l2_bytes;
     double miss_latency;         // added to a GM copy's latency when any of its lines is not in L2
     double unaligned_weight;     // memory-side cost of rows that do not start on a sector
-    double part_line_weight;     // L2 cost of reading less than a line
-    double same_address_weight;  // L2 cost of a range that another core is transferring now
+    double miss_interval;        // of one core, two lines that have to be fetched follow each other after so many cycles at least
+    double cold_store_latency;   // added to a store's latency when any of its lines is not in L2
+    double part_line_weight;     // HBM cost of reading less than a line past L2
+    double same_address_weight;  // HBM cost of reading past L2 what another core is reading now
     double same_address_delay;   // each other transfer that begins in the same page slows short rows by this share
     double page_rate;            // lines a cycle that L2 gives to all transfers that begin in one page
     double l1_delay;             // copies out of L1 take this many times as long while others write into it
     double atomic_weight;        // L2 cost of read-modify-write
-    double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency;
+    double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency, dependence;
     uint32_t slots, warm, ratio, mixed;
     uint64_t gm_begin, gm_end;
 };

@@ -27,7 +27,14 @@ class Compiled:
 
 
 def compiled(trace: Trace, sync: str) -> Compiled:
-    """The trace with what the compiler inserts for `sync` ("auto" or "manual")."""
+    """The trace with what the compiler inserts for `sync` ("auto" or "manual"); kept with the trace, which a fit predicts many times."""
+    kept: dict[str, Compiled] = trace.__dict__.setdefault("_compiled", {})
+    if sync not in kept:
+        kept[sync] = _compiled(trace, sync)
+    return kept[sync]
+
+
+def _compiled(trace: Trace, sync: str) -> Compiled:
     syncs = inserted(trace, sync)
     needs = np.full(len(trace.instrs), -1, np.int32)
     barriers = syncs[syncs["from"] == syncs["to"]]

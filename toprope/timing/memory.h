@@ -1,4 +1,5 @@
-// GM as all cores see it: an L2 with least-recently-used pages in front of HBM, and two servers that hand out bytes in order of arrival.
+// GM as all cores see it: an L2 in front of HBM that gives up written pages first, then the least recently used, and two servers that hand
+// out bytes in order of arrival.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +9,15 @@
 
 namespace timing {
 
-inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kLineBytes = 512, kBlockBytes = 32;
+inline constexpr uint64_t kPageBytes = 4096, kSectorBytes = 128, kFillBytes = 256, kLineBytes = 512, kBlockBytes = 32;
 
 // What one transfer costs the memory side, in bytes.
 struct Demand {
     double hit = 0, miss = 0, evicted = 0;  // evicted: modified bytes that had to leave L2 for it
     double cold = 0;                        // written to lines that were not in L2
+    double fills = 0;                       // lines of which something had to be fetched
     double l2 = 0, hbm = 0;                 // bytes of bandwidth taken: whole lines at L2, misses at HBM, both weighted
+    double fetched = 0;                     // bytes that come out of HBM, with the rest of what a fetch brings
     double bytes = 0;
     double lines = 0, rows = 0, odd_bytes = 0;  // odd: in rows that start at changing offsets within a block
     uint64_t first = 0;                         // first line: how other cores recognise the same range
@@ -45,7 +48,16 @@ private:
     struct Page {
         uint32_t valid = 0, dirty = 0;
         int32_t previous = -1, next = -1;
+        bool linked = false, written = false;  // written: which of the two orders it is in
     };
+    struct Order {
+        int32_t newest = -1, oldest = -1;
+    };
+    // What a fetch brings: whole pieces of kFillBytes.
+    static uint32_t filled(uint32_t mask) {
+        static_assert(kFillBytes == 2 * kSectorBytes);
+        return mask | (mask & 0x55555555u) << 1 | (mask & 0xaaaaaaaau) >> 1;
+    }
     static uint32_t sectors(uint64_t from, uint64_t to) {
         const uint64_t first = from / kSectorBytes, last = (to - 1) / kSectorBytes;
         return static_cast<uint32_t>(((2ull << last) - 1) & ~((1ull << first) - 1));
@@ -62,45 +74,59 @@ private:
         } else {
             demand.hit += present;
             demand.miss += absent;
+            for (uint32_t lines = mask & ~page.valid, line = 0; lines != 0; lines >>= kLineBytes / kSectorBytes, ++line)
+                demand.fills += (lines & 15) != 0;
         }
         if (bypass) {
             if (write) demand.evicted += present + absent;
             return;
         }
-        page.valid |= mask;
+        const uint32_t brought = (write ? mask : filled(mask & ~page.valid)) & ~page.valid;
+        if (!write) demand.fetched += bytes_in(brought);
+        page.valid |= mask | brought;
         if (write) page.dirty |= mask;
-        used_ += absent;
+        used_ += bytes_in(brought);
         to_front(static_cast<int32_t>(index));
-        while (used_ > capacity_ && tail_ != static_cast<int32_t>(index)) evict(demand);
+        while (used_ > capacity_) {
+            const int32_t victim = orders_[1].oldest >= 0 ? orders_[1].oldest : orders_[0].oldest;
+            if (victim < 0 || victim == static_cast<int32_t>(index)) break;
+            evict(victim, demand);
+        }
     }
-    void evict(Demand& demand) {
-        Page& page = pages_[tail_];
+    void evict(int32_t index, Demand& demand) {
+        Page& page = pages_[index];
         used_ -= bytes_in(page.valid);
         demand.evicted += bytes_in(page.dirty);
-        page.valid = page.dirty = 0;
-        unlink(tail_);
+        unlink(index);
+        page = {};
     }
     void unlink(int32_t index) {
         Page& page = pages_[index];
+        Order& order = orders_[page.written];
         if (page.previous >= 0) pages_[page.previous].next = page.next;
         if (page.next >= 0) pages_[page.next].previous = page.previous;
-        if (head_ == index) head_ = page.next;
-        if (tail_ == index) tail_ = page.previous;
+        if (order.newest == index) order.newest = page.next;
+        if (order.oldest == index) order.oldest = page.previous;
         page.previous = page.next = -1;
+        page.linked = false;
     }
     void to_front(int32_t index) {
-        if (head_ == index) return;
-        if (pages_[index].previous >= 0 || tail_ == index) unlink(index);
-        pages_[index].next = head_;
-        if (head_ >= 0) pages_[head_].previous = index;
-        head_ = index;
-        if (tail_ < 0) tail_ = index;
+        Page& page = pages_[index];
+        if (page.linked && orders_[page.written].newest == index && page.written == (page.dirty != 0)) return;
+        if (page.linked) unlink(index);
+        page.written = page.dirty != 0;
+        page.linked = true;
+        Order& order = orders_[page.written];
+        page.next = order.newest;
+        if (order.newest >= 0) pages_[order.newest].previous = index;
+        order.newest = index;
+        if (order.oldest < 0) order.oldest = index;
     }
 
     uint64_t begin_;
     double capacity_, used_ = 0;
     std::vector<Page> pages_;
-    int32_t head_ = -1, tail_ = -1;
+    Order orders_[2];  // of pages that were only read, and of written ones
 };
 
 // The GM side of a copy; no bytes: it has none.
@@ -196,7 +222,7 @@ public:
         t.demand.l2 *= weight;
         t.remaining = t.demand.bytes;
         t.range = ranges_.enter(t.demand.first, t.core);
-        if (t.range && t.range->several) t.demand.l2 *= chip_.same_address_weight;
+        if (bypass && t.range && t.range->several) t.demand.hbm *= chip_.same_address_weight;
         t.page = t.demand.first / (kPageBytes / kLineBytes) * 0x9e3779b97f4a7c15ull >> 50;
         Near& near = near_[t.page];
         Near::Own& own = own_[t.core];
@@ -204,9 +230,7 @@ public:
         const double crowd = 1 + (near.transfers++ - own.transfers++) * chip_.same_address_delay;
         t.row_cycles += std::max(t.row * t.demand.rows * crowd, t.odd_rate > 0 ? t.demand.odd_bytes / t.odd_rate : 0);
         if (t.write) {
-            // A store to lines outside L2 hides its latency behind its lower rate.
-            const double hidden = t.cold_rate > 0 ? t.demand.cold / t.cold_rate - t.demand.bytes / t.rate : 0;
-            return hidden <= 0 ? latency : hidden < latency ? latency - hidden : 0;
+            return latency + (t.demand.cold > 0 ? chip_.cold_store_latency : 0);
         }
         t.counted = t.demand.miss > 0;
         double wait = latency;
@@ -240,8 +264,6 @@ public:
             const double back = hbm_.serve(now, t.demand.evicted * share * chip_.hbm_write_weight, chip_.hbm_rate);
             if (t.write) served = std::max(served, back - kWriteBuffer / chip_.hbm_rate);
         }
-        // Stores outside L2 are slower for themselves; the port is free for reads meanwhile.
-        if (t.cold_rate > 0) served = std::max(served, now + share * t.demand.cold / t.cold_rate);
         t.remaining -= bytes;
         return {std::max(served, t.write ? port : port - t.latency), std::max(served, port)};
     }
@@ -269,10 +291,12 @@ public:
 private:
     static constexpr double kWriteBuffer = 1 << 20;
 
-    // What the core's own port needs for all of it. Reads that miss come slower than hits, however idle HBM is.
-    static double flow_cycles(const Transfer& t) {
-        const double missing = t.cold_rate > 0 ? t.demand.miss * (1 / t.cold_rate - 1 / t.rate) : 0;
-        return std::max(t.demand.bytes / t.rate + missing, t.row_cycles);
+    // What the core's own port needs for all of it. A core has so many misses under way at most: lines come no faster than one in
+    // miss_interval cycles however short the part that is wanted, whole ones at cold_rate.
+    double flow_cycles(const Transfer& t) const {
+        const double missing =
+            t.cold_rate > 0 ? std::max(t.demand.miss / t.cold_rate, t.demand.fills * chip_.miss_interval) : t.demand.miss / t.rate;
+        return std::max((t.demand.bytes - t.demand.miss) / t.rate + missing, t.row_cycles);
     }
     double flight(const Transfer& t) const { return std::min(asked_[t.core], t.window); }
     void change_flight(const Transfer& t, double bytes) {
@@ -296,11 +320,11 @@ private:
         const uint64_t unit = t.l2_unit, units = (address + bytes - 1) / unit - address / unit + 1;
         t.demand.hit += one.hit;
         t.demand.miss += one.miss;
-        t.demand.hbm += one.miss * weight;
+        t.demand.fills += one.fills;
+        t.demand.hbm += (bypass && bytes < kLineBytes ? one.miss * chip_.part_line_weight : std::max(one.miss, one.fetched)) * weight;
         t.demand.evicted += one.evicted;
         t.demand.cold += one.cold;
-        const double part = bytes < unit ? 1 + (chip_.part_line_weight - 1) * one.hit / (one.hit + one.miss) : 1;
-        t.demand.l2 += static_cast<double>(units * unit) * weight * (t.write ? 1 : part);
+        t.demand.l2 += static_cast<double>(units * unit) * weight;
         t.demand.bytes += static_cast<double>(bytes);
         t.demand.lines += static_cast<double>((address + bytes - 1) / kLineBytes - address / kLineBytes + 1);
         t.demand.rows += 1;

@@ -38,9 +38,9 @@ class ChipNumbers(c.Structure):
             (name, c.c_double)
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
-                "part_line_weight", "same_address_weight", "same_address_delay", "page_rate", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
+                "miss_interval", "cold_store_latency", "part_line_weight", "same_address_weight", "same_address_delay", "page_rate", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
                 "block_cycles", "prologue_cycles",
-                "flag_latency", "cross_latency", "soft_cross_latency",
+                "flag_latency", "cross_latency", "soft_cross_latency", "dependence",
             )
         ),
         *((name, c.c_uint32) for name in ("slots", "warm", "ratio", "mixed")),

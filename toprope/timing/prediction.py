@@ -15,6 +15,11 @@ from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
 
 _FREE_KINDS = {"mark"}  # exist in the trace only; the device does nothing
 UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name: ascendc/api/mmad.h and fixpipe.h
+_RUNTIME_COPIES = (
+    "gm_to_ub",
+    "ub_to_gm",
+    "ub_to_ub",
+)  # like vector instructions, they learn their operands at run time where a TPipe allocates
 _CODES = 16  # element type codes in a trace are below this
 
 
@@ -65,10 +70,14 @@ class _Prices:
 def _prices(trace: Trace, soc: Soc) -> _Prices:
     costs = [soc.cost(op.cost) for op in trace.ops]
     issue = soc.number("costs.issue.issue_cycles")
+    queues = any(op.cost == "queue_alloc" for op in trace.ops)
+    vector_issue = soc.number("costs.issue.runtime_cycles") if queues else issue
+    copy_issue = soc.number("costs.issue.runtime_copy_cycles") if queues else issue
     ops = np.zeros(max(1, len(costs)), native.OP_COST)
     following = soc.number("costs.vector_interval.vector_interval_cycles")
     for i, (op, cost) in enumerate(zip(trace.ops, costs, strict=True)):
-        overlaps = (op.pipe == "V" and op.kind == "compute") or (op.pipe == "MTE1" and not _through_gm(cost))
+        vector = op.pipe == "V" and op.kind == "compute"
+        overlaps = vector or (op.pipe == "MTE1" and not _through_gm(cost))
         interval, latency = (following, cost.fixed) if overlaps else (cost.interval, cost.latency)
         free = op.kind in _FREE_KINDS
         rates = (
@@ -82,7 +91,7 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
             cost.cold_bytes_per_cycle,
         )
         ops[i] = (
-            0.0 if free else issue,
+            0.0 if free else copy_issue if op.cost.startswith(_RUNTIME_COPIES) else vector_issue if vector else issue,
             *rates,
             KINDS.index(op.kind),
             UNIT_FLAG_BIT.get(op.cost, 0),
@@ -145,16 +154,20 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.miss_latency = soc.number("gm_latency.miss_cycles")
     chip.unaligned_weight = soc.number("gm_alignment.unaligned_weight")
     chip.part_line_weight = soc.number("gm_part_line.weight")
+    chip.miss_interval = soc.number("gm_miss.interval_cycles")
+    chip.cold_store_latency = soc.number("gm_store.cold_cycles")
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
     chip.same_address_delay = soc.number("gm_sharing.same_address_delay")
     chip.page_rate = soc.number("gm_page.lines_per_cycle")
     chip.l1_delay = soc.number("l1_sharing.delay")
     chip.atomic_weight = soc.number("gm_atomic.weight")
     chip.queue_depth = soc.number("queues.depth")
-    chip.launch_cycles = soc.number("launch.fixed_us") * soc.ghz * 1e3
+    mixed_us = soc.number("launch_mixed.fixed_us") if len({core.type for core in trace.cores}) > 1 else 0.0
+    chip.launch_cycles = (soc.number("launch.fixed_us") + mixed_us) * soc.ghz * 1e3
     chip.block_cycles = soc.number("launch_blocks.block_us") * soc.ghz * 1e3
-    chip.prologue_cycles = soc.number("prologue.cycles")
+    chip.prologue_cycles = soc.number("prologue.cycles") + (0.0 if warm else soc.number("prologue.cold_cycles"))
     chip.flag_latency = soc.number("flags.latency_cycles")
+    chip.dependence = soc.number("vector_dependence.cycles")
     chip.cross_latency = soc.number("flags.cross_core_cycles")
     chip.soft_cross_latency = soc.number("flags.software_cycles")
     vector_only = all(core.type == "aiv" for core in trace.cores)

@@ -152,6 +152,10 @@ private:
         occupy(core, kS, core.now, core.now + cycles);
         core.now += cycles;
     }
+    // What the scalar unit works at itself, beyond sending it.
+    static bool spends(uint32_t kind) {
+        return kind == kScalar || kind == kCache || kind == kState || kind == kAlloc || kind == kFree || kind == kEnque || kind == kDeque;
+    }
     // An instruction of the scalar unit itself. False: it waits for something that is not known yet.
     bool on_scalar(uint32_t c, CoreState& core, uint32_t i, const Instr& instr, const OpCost& op) {
         const double at = core.now;
@@ -192,7 +196,7 @@ private:
         }
         const bool caches = op.kind == kCache || op.cold > 0;
         const double missed = caches ? core.data_cache.misses(accesses_ + access_at_[i], instr.accesses, op.kind == kCache) : 0;
-        issue(core, op.issue + (op.kind == kScalar || op.kind == kCache || op.kind == kState ? cycles_[i] : 0) + missed * op.cold);
+        issue(core, op.issue + (spends(op.kind) ? cycles_[i] : 0) + missed * op.cold);
         place(i, at, core.now, kIssue, core.previous);
         if (op.kind == kSetFlag) raise(core.flags[flag_slot(instr.work)], {core.now + chip_.flag_latency, static_cast<int32_t>(i)});
         if (op.kind == kCrossSet) cross_set(c, instr.work, core.now, i);
@@ -292,8 +296,8 @@ private:
     }
     // A computation or an on-chip copy.
     void run_here(CoreState& core, PipeState& pipe, unsigned p, uint32_t i, double start, Stall stall, int32_t blocker, const OpCost& op) {
-        if (p == kV && vector_needs_[i] >= 0 && pipe.last_end > start) {
-            start = pipe.last_end;
+        if (p == kV && vector_needs_[i] >= 0 && pipe.last_end + chip_.dependence > start) {
+            start = pipe.last_end + chip_.dependence;
             stall = kHazard;
             blocker = pipe.last;
         }

@@ -93,7 +93,7 @@ struct CoreState {
     std::vector<Channel> flags = std::vector<Channel>(kFlagSlots);
     std::vector<Channel> cross = std::vector<Channel>(kCrossSlots);
     double busy[kPipes] = {}, busy_until[kPipes] = {};
-    bool running = false, finished = false, sleeping_on_queue = false;
+    bool running = false, finished = false;
     int queue_pipe = -1;
     double popped_at = 0;
 };

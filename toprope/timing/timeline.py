@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from toprope.soc import Soc
+from toprope.timing.confidence import Band, band
 from toprope.trace import PIPES, Array, Trace
 
 SOFTWARE_FLAG = 16  # flags from here on live in GM (ascendc/api/cross_core.h)
@@ -69,6 +70,11 @@ class Timeline:
     def core_us(self) -> Array:
         """What each core spent between its start and its end, in microseconds (the profiler's aiv_time or aicore_time is the mean)."""
         return (self.core_end - self.core_start) / (self.soc.ghz * 1e3)
+
+    @cached_property
+    def band(self) -> Band:
+        """Where the device's time lies with 80 % probability, by the kind of work."""
+        return band(self)
 
     def pipe_us(self, pipe: str, core_type: str | None = None) -> float:
         """Time in which a pipe (S V M MTE1 MTE2 MTE3 FIX) has something under way, mean of the cores, in microseconds.

@@ -57,7 +57,7 @@ OTHERS = "block of "  # how a device block is called that no argument of the lau
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """One kernel launch of a program: name, blocks, predicted microseconds, stream, the line that launched it."""
+    """One kernel launch of a program: name, blocks, predicted microseconds, stream, the line that launched it, and the band of its device time."""
 
     kernel: str
     blocks: int
@@ -66,6 +66,8 @@ class LaunchRow:
     line: int
     stream: int = 0
     executor: str = "kernel"
+    low_us: float | None = None
+    high_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Session:
     planner_for: Callable[[Session], Any] = lambda session: None
     planner: Any = None  # answers aclnn calls; made when the first is made
     operators: dict[str, Any] = field(default_factory=dict)  # projects that the caller has loaded, by file name
-    _known: dict[bytes, tuple[float, list[Finding]]] = field(default_factory=dict)
+    _known: dict[bytes, tuple[tuple[float, float, float], list[Finding]]] = field(default_factory=dict)
 
     @property
     def findings(self) -> list[Finding]:
@@ -222,11 +224,13 @@ class Session:
             run = Run(message["kernel"], self.soc, message["blocks"], {}, trace)
             # Every device block is GM to the launch; that it leaves others' blocks alone is no news.
             found = [replace(f, data={}) for f in run.findings if f"the argument {OTHERS}" not in f.message]
-            self._known[key] = float(run.timeline.microseconds), found
-        us, findings = self._known[key]
+            band = run.timeline.band
+            self._known[key] = (run.timeline.microseconds, float(band.low_us), float(band.high_us)), found
+        (us, low, high), findings = self._known[key]
         place = _place(message["at"])
         name = str(message["kernel"]).replace(RENAMED, "")
-        self.launches.append(LaunchRow(name, message["blocks"], us, place.file, place.line, message["stream"]))
+        at = place.file, place.line, message["stream"]
+        self.launches.append(LaunchRow(name, message["blocks"], us, *at, low_us=low, high_us=high))
         for finding in findings:
             self.add(finding)
         kinds = [CORE_TYPES[c[2]] for c in message["cores"]]

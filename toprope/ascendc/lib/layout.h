@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../api/vector_compare.h"
+#include "../api/vector_fill.h"
 #include "../api/vector_select.h"
 #include "rows.h"
 
@@ -15,6 +16,25 @@ struct SelectWithBytesMaskShapeInfo {
 }  // namespace AscendC
 
 namespace toprope {
+
+// dst[i, j] = src[i] where a row fills blocks: every number fills a block, and the block its row. Eight rows are a repeat of the first,
+// 255 of the second.
+template <typename U>
+void spread_blocks(Scratch scratch, const AscendC::LocalTensor<U>& to, const AscendC::LocalTensor<U>& from, uint32_t rows, uint32_t columns,
+                   Site site) {
+    constexpr uint32_t kPer = 32 / sizeof(U), kMost = 255;
+    const uint32_t pitch = columns / kPer;
+    const AscendC::LocalTensor<U> blocks = scratch.take<U>(rows * kPer);
+    if (!scratch.enough()) return;
+    for (uint32_t r = 0; r < rows; r += 8 * kMost)
+        AscendC::Brcb(blocks[r * kPer], from[r], rows - r < 8 * kMost ? (rows - r) / 8 : kMost, AscendC::BrcbRepeatParams(1, 8), site);
+    pipe_barrier(Pipe::v, site);
+    for (uint32_t r = 0; r < rows; r += kMost)
+        for (uint32_t b = 0; b < pitch; b += 8)
+            AscendC::Copy(to[r * columns + b * kPer], blocks[r * kPer], uint64_t{pitch - b < 8 ? pitch - b : 8} * kPer,
+                          rows - r < kMost ? rows - r : kMost, AscendC::CopyRepeatParams(1, 0, static_cast<uint16_t>(pitch), 1), site);
+    pipe_barrier(Pipe::v, site);
+}
 
 // dst[i, :] = src[:] for every row, or dst[i, j] = src[i] for every column.
 template <typename T>
@@ -44,6 +64,8 @@ void broadcast(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascend
             line.wait();
             return;
         }
+        if constexpr (__NPU_ARCH__ == 2201)
+            if (columns % kPer == 0 && rows % 8 == 0) return spread_blocks(scratch, to, from, rows, columns, site);
         const AscendC::LocalTensor<int32_t> offset = scratch.take<int32_t>(count), whole = scratch.take<int32_t>(count);
         if (!scratch.enough()) return;
         const Steps<int32_t> v{static_cast<int32_t>(count), site};

@@ -2,8 +2,9 @@
 // C in tiles of BASE_M x BASE_N, K in steps of BASE_K. A and B travel GM -> L1 in packets of STEP_KA and STEP_KB steps (L1_BUFFERS each, 1
 // or 2), L1 -> L0 step by step through two buffers. UNIT_FLAG lets the store of a tile follow the cube without flags. A last tile of a
 // block may be narrower. Core i works on row block i % CORES_M and column block i / CORES_M; with more row blocks than CORES_M it goes on
-// in rounds. With ZIGZAG the blocks are counted along the rows instead, every other row backwards, and each core takes as many of them in
-// succession, ending each with a barrier.
+// in rounds; tiles are counted down the rows first. With ZIGZAG 1 the blocks are counted along the rows instead, every other row backwards,
+// and each core takes as many of them in succession, ending each with a barrier; with ZIGZAG 2 the cores take them in turn. RESULT is the
+// result's type, half or float.
 #include "kernel_operator.h"
 
 #ifndef TRANS_B
@@ -11,6 +12,9 @@
 #endif
 #ifndef ZIGZAG
 #define ZIGZAG 0
+#endif
+#ifndef RESULT
+#define RESULT half
 #endif
 
 using namespace AscendC;
@@ -31,7 +35,7 @@ public:
     __aicore__ inline Matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, Extents shape) : shape_(shape), steps_(shape.k / BASE_K) {
         a_.SetGlobalBuffer((__gm__ half*)a);
         b_.SetGlobalBuffer((__gm__ half*)b);
-        c_.SetGlobalBuffer((__gm__ half*)c);
+        c_.SetGlobalBuffer((__gm__ RESULT*)c);
         for (int id = 0; id < L1_BUFFERS; ++id) {
             SetFlag<HardEvent::MTE1_MTE2>(kA + id);
             SetFlag<HardEvent::MTE1_MTE2>(kB + id);
@@ -50,11 +54,13 @@ public:
     }
 
     __aicore__ inline void Run(const Block& block) {
-        for (uint32_t row = 0; row < block.rows; row += BASE_M)
-            for (uint32_t column = 0; column < block.columns; column += BASE_N) {
-                width_ = block.columns - column < BASE_N ? block.columns - column : BASE_N;
+        for (uint32_t column = 0; column < block.columns; column += BASE_N) {
+            width_ = block.columns - column < BASE_N ? block.columns - column : BASE_N;
+            for (uint32_t row = 0; row < block.rows; row += BASE_M) {
+                height_ = block.rows - row < BASE_M ? block.rows - row : BASE_M;
                 Tile(block.row + row, block.column + column);
             }
+        }
     }
 
 private:
@@ -93,7 +99,7 @@ private:
         const uint32_t columns = StepsLeft(step, STEP_KA) * BASE_K;
         WaitFlag<HardEvent::MTE1_MTE2>(kA + fill_a_);
         DataCopy(PacketA(fill_a_), a_[(uint64_t)row * shape_.k + step * BASE_K],
-                 Nd2NzParams{1, BASE_M, columns, 0, shape_.k, BASE_M, 1, 0});
+                 Nd2NzParams{1, (uint16_t)height_, (uint16_t)columns, 0, (uint16_t)shape_.k, BASE_M, 1, 0});
         SetFlag<HardEvent::MTE2_MTE1>(kA + fill_a_);
         fill_a_ = (fill_a_ + 1) % L1_BUFFERS;
     }
@@ -124,13 +130,13 @@ private:
         left.l1W = BASE_M;
         left.channelSize = BASE_K;
         left.kExtension = BASE_K;
-        left.mExtension = BASE_M;
+        left.mExtension = Whole(height_);
         LoadData(a, PacketA(use_a_)[step % STEP_KA * BASE_K * BASE_M], left);
         LoadRight(b, step);
         SetFlag<HardEvent::MTE1_M>(l0_);
         WaitFlag<HardEvent::MTE1_M>(l0_);
         MmadParams product;
-        product.m = BASE_M;
+        product.m = height_;
         product.n = width_;
         product.k = BASE_K;
         product.cmatrixInitVal = step == 0;
@@ -164,16 +170,17 @@ private:
             SetFlag<HardEvent::M_FIX>(0);
             WaitFlag<HardEvent::M_FIX>(0);
         }
-        FixpipeParamsV220 store(width_, BASE_M, BASE_M, shape_.n, false);
-        store.quantPre = QuantMode_t::F322F16;
+        FixpipeParamsV220 store(width_, height_, Whole(height_), shape_.n, false);
+        if (sizeof(RESULT) == 2) store.quantPre = QuantMode_t::F322F16;
         store.unitFlag = UNIT_FLAG ? 3 : 0;
         Fixpipe(c_[(uint64_t)row * shape_.n + column], sum_, store);
         if (!UNIT_FLAG) SetFlag<HardEvent::FIX_M>(0);
     }
 
     Extents shape_;
-    uint32_t steps_, width_ = BASE_N, fill_a_ = 0, fill_b_ = 0, use_a_ = 0, use_b_ = 0, l0_ = 0;
-    GlobalTensor<half> a_, b_, c_;
+    uint32_t steps_, width_ = BASE_N, height_ = BASE_M, fill_a_ = 0, fill_b_ = 0, use_a_ = 0, use_b_ = 0, l0_ = 0;
+    GlobalTensor<half> a_, b_;
+    GlobalTensor<RESULT> c_;
     LocalTensor<float> sum_{TPosition::CO1, 0, BASE_M * BASE_N};
 };
 
@@ -183,11 +190,15 @@ extern "C" __global__ __aicore__ void matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, ui
         return;
     Matmul op(a, b, c, Extents{m, n, k});
 #if ZIGZAG
-    const uint32_t across = n / SINGLE_N, blocks = m / SINGLE_M * across, share = (blocks + GetBlockNum() - 1) / GetBlockNum();
-    for (uint32_t block = GetBlockIdx() * share; block < blocks && block < (GetBlockIdx() + 1) * share; ++block) {
+    const uint32_t across = (n + SINGLE_N - 1) / SINGLE_N, blocks = (m + SINGLE_M - 1) / SINGLE_M * across;
+    const uint32_t share = (blocks + GetBlockNum() - 1) / GetBlockNum();
+    const uint32_t first = ZIGZAG == 1 ? GetBlockIdx() * share : GetBlockIdx(), step = ZIGZAG == 1 ? 1 : GetBlockNum();
+    const uint32_t last = ZIGZAG == 1 && first + share < blocks ? first + share : blocks;
+    for (uint32_t block = first; block < last; block += step) {
         const uint32_t row = block / across, column = row % 2 ? across - 1 - block % across : block % across;
-        op.Run({row * SINGLE_M, column * SINGLE_N, SINGLE_M, SINGLE_N});
-        PipeBarrier<PIPE_ALL>();
+        const uint32_t at = row * SINGLE_M, from = column * SINGLE_N;
+        op.Run({at, from, m - at < SINGLE_M ? m - at : SINGLE_M, n - from < SINGLE_N ? n - from : SINGLE_N});
+        if (ZIGZAG == 1) PipeBarrier<PIPE_ALL>();
     }
 #else
     const uint32_t core = GetBlockIdx(), column = core / CORES_M * SINGLE_N;

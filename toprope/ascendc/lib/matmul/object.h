@@ -8,6 +8,8 @@ namespace toprope {
 
 // Preparing an object is scalar work; a tiling that is read at run time makes it longer (work = 1).
 inline constexpr Op kOpMatmulInit{"Matmul::Init", Pipe::s, Kind::scalar, "matmul_init"};
+// Starting a product anew, with its operands and its end.
+inline constexpr Op kOpMatmulCall{"Matmul::IterateAll", Pipe::s, Kind::scalar, "matmul_call"};
 
 template <bool kHereAlways, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE, const auto& MM_CFG, class MM_CB,
           BlockChoice kChoice = BlockChoice::all>
@@ -260,6 +262,7 @@ public:
     void IterateAll(const AscendC::GlobalTensor<C>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool = false,
                     bool fakeMsg = false, Site site = Site::here()) {
         if (idle() || fakeMsg) return;
+        record(kOpMatmulCall, site, 0, 0);
         job_.c = reinterpret_cast<uint8_t*>(gm.pointer());
         whole(Request::all, enAtomic, enSequentialWrite, site);
         if (sync) wait_all(site);
