@@ -139,10 +139,14 @@ def _launches(launches: Sequence[LaunchRow]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("kernel", "launched at", "blocks", "launches", "predicted µs", "80 % band"):
         table.add_column(name, justify="left" if name in ("kernel", "launched at") else "right", overflow="fold")
-    for (kernel, blocks, file, line), made in sorted(rows.items(), key=lambda row: -sum(r.microseconds for r in row[1])):
+    for (kernel, blocks, file, line), made in sorted(
+        rows.items(), key=lambda row: -sum(r.microseconds for r in row[1])
+    ):
         total = sum(launch.microseconds for launch in made)
         ends = [(launch.low_us, launch.high_us) for launch in made if launch.low_us and launch.high_us]
-        band = f"{sum(low for low, _ in ends):.2f}–{sum(high for _, high in ends):.2f}" if len(ends) == len(made) else "–"
+        band = (
+            f"{sum(low for low, _ in ends):.2f}–{sum(high for _, high in ends):.2f}" if len(ends) == len(made) else "–"
+        )
         table.add_row(kernel, f"{Path(file).name}:{line}", str(blocks), str(len(made)), f"{total:.2f}", band)
     return table
 
