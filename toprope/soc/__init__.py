@@ -156,12 +156,16 @@ def names() -> list[str]:
     return sorted(p.stem for folder in (Path(__file__).parent, own_folder()) for p in folder.glob("*.toml"))
 
 
+def file_of(name: str) -> Path | None:
+    """The file of the chip called `name` (case does not matter), shipped or the user's own; None where there is none."""
+    files = (folder / f"{name.lower()}.toml" for folder in (Path(__file__).parent, own_folder()))
+    return next((file for file in files if file.exists()), None)
+
+
 @cache
 def load(name: str) -> Soc:
     """The chip called `name` (case does not matter). Raises BadChip listing the known ones."""
-    file = next(
-        (f for folder in (Path(__file__).parent, own_folder()) if (f := folder / f"{name.lower()}.toml").exists()), None
-    )
+    file = file_of(name)
     if file is None:
         raise BadChip(f"unknown chip {name!r}", cure="known chips: " + ", ".join(names()))
     try:

@@ -11,15 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toprope.trace import Trace
 
-if TYPE_CHECKING:
-    from toprope.timing.timeline import Timeline
-
+EVIDENCE = Path(__file__).parent / "evidence.toml"
 SHORT_US = 10.0  # below, launching and starting up are most of the time
 LEAST_ROWS = 5  # fewer say nothing about a spread
 COVERED = 0.8
@@ -60,9 +57,9 @@ class Band:
         return f"no published time of this kind ({self.kind}): the band is twice that of all others"
 
 
-def band(timeline: Timeline) -> Band:
-    """The band around a prediction, by the kind of its work."""
-    return around(timeline.microseconds, kind_of(timeline), measured=str(timeline.soc.table["arch"]) in _MEASURED_ARCHS)
+def band(trace: Trace, us: float, arch: str) -> Band:
+    """The band around a prediction in microseconds on a chip of this architecture, by the kind of the work."""
+    return around(us, kind_of(trace, us), measured=arch in _MEASURED_ARCHS)
 
 
 def around(us: float, kind: str, *, measured: bool, table: Mapping[str, Evidence] | None = None) -> Band:
@@ -78,13 +75,12 @@ def around(us: float, kind: str, *, measured: bool, table: Mapping[str, Evidence
 @cache
 def evidence() -> dict[str, Evidence]:
     """The bands by kind of work; "all" is that of every row."""
-    table = tomllib.loads((Path(__file__).parent / "evidence.toml").read_text())
+    table = tomllib.loads(EVIDENCE.read_text())
     return {row["kind"]: Evidence(**row) for row in table["kinds"]}
 
 
-def kind_of(timeline: Timeline) -> str:
-    """What most of the work is: one of a few names, the same for a published row and for a user's kernel."""
-    trace = timeline.trace
+def kind_of(trace: Trace, us: float) -> str:
+    """What most of the work is, of a kernel that takes so many microseconds: the same names for a published row and for a user's kernel."""
     names = {op.cost for op in trace.ops}
     types = {core.type for core in trace.cores}
     if "matmul_step" in names:
@@ -93,7 +89,7 @@ def kind_of(timeline: Timeline) -> str:
         return "cube and vector cores together"
     if "mmad" in names:
         return "products"
-    if timeline.microseconds < SHORT_US:
+    if us < SHORT_US:
         return "short vector kernels"
     counts = _counts(trace)
     if counts["scalar"] > 0.2:

@@ -74,7 +74,7 @@ class Timeline:
     @cached_property
     def band(self) -> Band:
         """Where the device's time lies with 80 % probability, by the kind of work."""
-        return band(self)
+        return band(self.trace, self.microseconds, str(self.soc.table["arch"]))
 
     def pipe_us(self, pipe: str, core_type: str | None = None) -> float:
         """Time in which a pipe (S V M MTE1 MTE2 MTE3 FIX) has something under way, mean of the cores, in microseconds.

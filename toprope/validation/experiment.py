@@ -133,7 +133,7 @@ def judge(row: Published, launched: Run, soc: Soc) -> Outcome:
         assumed_share=timeline.assumed_share,
         instructions=len(timeline.start),
         predict_s=elapsed,
-        work=kind_of(timeline),
+        work=kind_of(timeline.trace, timeline.microseconds),
     )
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from toprope.kernel import Run
-from toprope.soc import Soc, load
-from toprope.timing.confidence import COVERED, Evidence
+from toprope.soc import Soc, file_of, load
+from toprope.timing.confidence import COVERED, EVIDENCE, Evidence
 from toprope.timing.least_squares import LeastSquares
 from toprope.trace import Array
 from toprope.validation.experiment import Outcome, Published, judge, launch, published
@@ -187,7 +187,8 @@ def store(solved: Fit) -> None:
     (HERE / "fitted.toml").write_text("\n".join(lines) + "\n")
     base_name, made = constants()
     base = load(base_name)
-    file = Path(__file__).parents[1] / "soc" / f"{base_name}.toml"
+    file = file_of(base_name)
+    assert file is not None
     text = file.read_text()
     for c in made:
         factor = solved.all_rows[c.name] / base.number(c.paths[0])
@@ -251,4 +252,4 @@ def store_bands(found: Sequence[Evidence]) -> None:
             f"low = {e.low}",
             f"high = {e.high}",
         ]
-    (Path(__file__).parents[1] / "timing" / "evidence.toml").write_text("\n".join(lines) + "\n")
+    EVIDENCE.write_text("\n".join(lines) + "\n")
