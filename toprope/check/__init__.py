@@ -9,7 +9,7 @@ from toprope import runtime
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
-from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers
+from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers, unwritten_outputs
 from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
@@ -75,6 +75,8 @@ def check(
     if opinion and _looks_at_flags(trace) and not any(f.severity == "error" for _, f in seen):
         seen += [(len(trace.instrs), f) for f in opinion.findings_in_reverse(_races_of(soc, sync))]
     left = [*registers_left(trace), *reserved_flags(trace)]
+    if not any(f.severity == "error" for _, f in seen):
+        left += unwritten_outputs(trace, poisoned)
     if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its memory untouched
         left += [*unused_buffers(trace, soc, replayed.buffer_used), *unused_arguments(trace, replayed.arguments_used)]
     seen += [(len(trace.instrs), finding) for finding in left]

@@ -8,7 +8,7 @@ import numpy as np
 
 from toprope.check.replay import Cause
 from toprope.finding import Finding, Place, Severity, codes
-from toprope.trace import PIPES, READ, SPACES, WRITE, Accesses, Trace
+from toprope.trace import PIPES, READ, SPACES, WRITE, Accesses, BufferRow, Trace
 
 _SPACE_NAMES = {
     "gm": "GM",
@@ -21,6 +21,7 @@ _SPACE_NAMES = {
     "fixbuf": "FB",
 }
 BLOCK_BYTES = 32
+VECIN, VECOUT = 9, 10  # of TPosition (machine/enums.h)
 WEAK = ("", "filler", "edge")  # Weak of input.h
 _DOING = {"RAW": ("writing", "reads"), "WAR": ("reading", "writes"), "WAW": ("writing", "writes")}
 _DONE = {"RAW": "writes", "WAR": "reads", "WAW": "writes"}
@@ -133,7 +134,45 @@ class Describer:
             cure = f"put PipeBarrier<PIPE_{a}>() between them"
             return self._with_hazard(self._make("race-missing-pipe-barrier", message, cause, places, cure), cause)
         cure = f"order them with SetFlag/WaitFlag<HardEvent::{a}_{b}>, or hand the tensor over through a TQue"
+        cure = self._queue_cure(cause, a, b) or cure
         return self._with_hazard(self._make("race-unordered-pipes", message, cause, places, cure), cause)
+
+    def _queue_cure(self, cause: Cause, first: str, second: str) -> str:
+        """What to do about a race inside a buffer that a queue owns: the queue's position or a forgotten EnQue/DeQue is the mistake."""
+        buffer = self._buffer_row(cause.core_b, cause.space, cause.begin)
+        if buffer is None or not self._queue_calls(buffer, "alloc"):
+            return ""
+        moved = self._queue_calls(buffer, "enque", cause.instr_a, cause.instr_b)
+        taken = self._queue_calls(buffer, "deque", cause.instr_a, cause.instr_b)
+        if (first, second) == ("V", "MTE3") and buffer.position == VECIN and moved and taken:
+            return "give the queue of an output the position VECOUT: EnQue and DeQue at VECIN order the copy in before V, not V before the copy out"
+        if (first, second) == ("MTE2", "V") and buffer.position == VECOUT and moved and taken:
+            return "give the queue of an input the position VECIN: EnQue and DeQue at VECOUT order V before the copy out, not the copy in before V"
+        if cause.hazard != "RAW":
+            return ""
+        if not moved:
+            return f"EnQue the tensor behind {self.op(cause.instr_a)} and take it with DeQue before {self.op(cause.instr_b)}"
+        return (
+            ""
+            if taken
+            else f"take the tensor with DeQue before {self.op(cause.instr_b)}: EnQue alone waits for nothing"
+        )
+
+    def _buffer_row(self, core: int, space: str, address: int) -> BufferRow | None:
+        inside = [
+            b
+            for b in self.trace.buffers
+            if b.core == core and b.space == space and b.address <= address < b.address + b.bytes
+        ]
+        return inside[-1] if inside else None
+
+    def _queue_calls(self, buffer: BufferRow, kind: str, begin: int = -1, end: int = -1) -> int:
+        """How many calls of a kind there are on the queue of a buffer, on its core, between two instructions."""
+        first = int(self.trace.core_begin[buffer.core]) if begin < 0 else begin
+        last = int(self.trace.core_begin[buffer.core + 1]) if end < 0 else end
+        rows = self.trace.instrs[first:last]
+        of_kind = [i for i, op in enumerate(self.trace.ops) if op.kind == kind]
+        return int(np.count_nonzero(np.isin(rows["op"], of_kind) & (rows["work"] == buffer.queue)))
 
     def _with_hazard(self, finding: Finding, cause: Cause) -> Finding:
         finding.data["hazard"] = cause.hazard
@@ -157,6 +196,13 @@ class Describer:
         elif cause.space == "gm" and self._updates(cause.instr_b):
             message = f"{self.op(cause.instr_b)} updates {span} atomically, which nothing has written before"
             cure = "clear the output first: one core writes zeros, SyncAll, then all add; or let the host clear it"
+        owner = self._buffer_row(cause.core_b, cause.space, cause.begin)
+        if owner and not weak and self._queue_calls(owner, "alloc"):
+            waiting = self._queue_calls(owner, "enque", end=cause.instr_b) - self._queue_calls(
+                owner, "deque", end=cause.instr_b
+            )
+            if waiting > 0:
+                cure = "take the filled tensor out of the queue with DeQue; AllocTensor hands out another buffer, which is empty"
         finding = self._make("uninitialised-read", message, cause, places, cure)
         finding.data["weak"] = weak
         finding.data["tail"] = self._is_tail(cause)

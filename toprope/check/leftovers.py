@@ -9,7 +9,7 @@ import numpy as np
 from toprope.check.describe import Describer
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
-from toprope.trace import Trace
+from toprope.trace import WRITE, Trace
 
 
 def unused_buffers(trace: Trace, soc: Soc, buffer_used: Sequence[bool]) -> list[Finding]:
@@ -48,6 +48,43 @@ def unused_arguments(trace: Trace, used: Collection[str]) -> list[Finding]:
             continue
         message = f"no instruction reads or writes the argument {gm.name} ({gm.bytes} bytes)"
         out.append(Finding("argument-never-used", row.severity, message, place, row.cure, bytes_at_stake=gm.bytes))
+    return out
+
+
+_LARGE_BYTES = 1 << 28
+
+
+def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
+    """Warnings about outputs of which a last part, smaller than one of the kernel's copies, is never written: a tile that does not divide
+    the length. `outputs` are GM arguments that hold nothing before the launch."""
+    ranges = trace.decoded()
+    row = codes()["output-not-written"]
+    out = []
+    for gm in trace.gm:
+        inside = (ranges.space == 0) & (ranges.mode & WRITE > 0) & (ranges.row_bytes > 0)
+        inside &= (ranges.address >= gm.address) & (ranges.address < gm.address + gm.bytes)
+        if gm.name not in outputs or gm.bytes > _LARGE_BYTES or not inside.any():
+            continue
+        begins, sizes = ranges.address[inside] - gm.address, ranges.row_bytes[inside]
+        hulls = sizes + np.maximum(ranges.rows[inside] - 1, 0) * np.abs(ranges.stride[inside])
+        hulls[ranges.more[inside]] = (
+            gm.bytes
+        )  # stores in several dimensions: taken as everything behind their first byte
+        edges = np.zeros(gm.bytes + 1, np.int64)
+        np.add.at(edges, begins, 1)
+        np.add.at(edges, np.minimum(begins + hulls, gm.bytes), -1)
+        missing = np.flatnonzero(np.cumsum(edges[:-1]) == 0)
+        largest = int(hulls.max())
+        runs = np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1) if len(missing) else []
+        if not runs or any(len(run) >= largest for run in runs):
+            continue
+        last = int(ranges.instr[np.flatnonzero(inside)[-1]])
+        place = Describer(trace).place(last, f"writes {gm.name}")
+        first = runs[0]
+        message = f"{len(missing)} of the {gm.bytes} bytes of {gm.name} are never written, the first of them {gm.name}[{first[0]}:{first[-1] + 1}]"
+        out.append(
+            Finding("output-not-written", row.severity, message, (place,), row.cure, bytes_at_stake=len(missing))
+        )
     return out
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from toprope.check import output, suppress
+from toprope.check import check, output, suppress
 from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
-from toprope.kernel import CHECK_OVERFLOW
+from toprope.kernel import CHECK_OVERFLOW, Run
+from toprope.order import inserted
 
 
 def main(argv: list[str]) -> int:
@@ -31,6 +32,14 @@ def main(argv: list[str]) -> int:
     return 0 if prepared is None else in_child(lambda: _check(prepared), options.time_limit)
 
 
+def _only_manual(run: Run) -> int:
+    """How many races the kernel has only where the vendor's compiler inserts nothing."""
+    if not len(inserted(run.trace, "auto")):
+        return 0
+    by_hand = check(run.trace, run.soc, sync="manual", poisoned=run.poisoned)
+    return sum(f.code.startswith("race-") for f in by_hand) - sum(f.code.startswith("race-") for f in run.findings)
+
+
 def _check(prepared: Prepared) -> int:
     run, _ = prepared.run()
     options = prepared.options
@@ -39,6 +48,11 @@ def _check(prepared: Prepared) -> int:
     if options.suppress:
         findings, unused = suppress.apply(findings, suppress.read_suppressions(options.suppress))
     print(output.render("json" if options.json else options.format, findings, run.trace))
+    if options.sync == "auto" and (more := _only_manual(run)):
+        print(
+            f"note: built without the compiler's syncs (--cce-auto-sync=off) this kernel has {more} race{'s' if more > 1 else ''} more: --sync manual",
+            file=sys.stderr,
+        )
     for row in unused:
         print(f"note: nothing matched the suppression {row}", file=sys.stderr)
     if run.trace.signal:

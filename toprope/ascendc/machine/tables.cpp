@@ -135,6 +135,9 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
         std::snprintf(hint, sizeof hint, "; the offset is negative: it begins %lld bytes before %s", static_cast<long long>(-begin),
                       near->name);
         cure = "\ncure: correct the sign of the offset (a subtraction that goes below 0, or a product that left 32 bits)";
+    } else if (self->block > 0 && begin >= static_cast<int64_t>(near->bytes)) {
+        std::snprintf(hint, sizeof hint, "; all of it lies behind the end, on block %u of %u", self->block, launch_info.blocks);
+        cure = "\ncure: compare the number of blocks with the length: launch fewer, or let blocks without data return";
     }
     report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many%s%s", op.name,
            writes ? "writes" : "reads", near->name, static_cast<long long>(begin), static_cast<long long>(end), near->name,

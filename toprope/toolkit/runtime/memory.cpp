@@ -219,12 +219,12 @@ Block* block_of(const void* address) {
     return at < next->first + std::max<uint64_t>(block.bytes, 1) ? &block : nullptr;
 }
 
-// A block of device memory, poisoned like everything fresh; nullptr when the device is full. Addresses are never given out again.
+// A block of device memory, zero as the driver hands out fresh pages; nullptr when the device is full. Addresses are never given out
+// again.
 uint8_t* device_block(uint64_t bytes, const char*) {
     const uint64_t room = pages(bytes) + kPage;
     if (!open_arena() || room < bytes || used + room > arena_bytes || state().live_bytes + bytes > chip().memory_bytes) return nullptr;
     uint8_t* at = arena + used;
-    std::memset(view + used, 0xff, std::min(bytes, kPoisonedBytes));  // a gigantic block must not cost the host its memory
     add_block(at, bytes, Kind::device, used);
     used += room;
     if (opened > 0) protect(true);  // the arena has grown
