@@ -135,7 +135,7 @@ def without_collisions(source: Source, params: dict[str, Param], text_of: Callab
     ]  # the kernel's own part; of the fixed functions in front of it only their names count
     words = re.findall(r"[A-Za-z_]\w*", own) + re.findall(r"inline \w+ (\w+)\(", code)
     taken = {w for w in words if not w.endswith("_OfTheAuthor")} - {source.node.name}
-    found = {}
+    found: dict[str, str] = {}
     for name in sorted(mine & (taken | KEYWORDS)):
         other = f"{name}_0"
         while other in taken | mine | set(found.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from toprope.tile.from_triton.program import TritonProgram, written_down
 from toprope.tile.from_triton.source import TritonSource
 from toprope.tile.from_triton.tiles import TritonTiles, as_tiles, has_dot
 from toprope.tile.from_triton.types import TYPES
+from toprope.tile.front_triton.kernel import FormProgram, Wide, program_of
 from toprope.tile.kernel import as_array, loaded, written
 from toprope.tile.language import TileError, TileTooLarge, bf16, numpy_of
+from toprope.tile.names import KEYWORDS
 from toprope.tile.tuner import Candidate
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +36,7 @@ GPU_OPTIONS = {
     "kpack",
     "multibuffer",
 }
-Form = TritonTiles | TritonProgram
+Form = TritonTiles | TritonProgram | FormProgram
 
 
 class TritonKernel:
@@ -55,8 +58,13 @@ class TritonKernel:
 
         def launch(*arguments: Any, **named: Any) -> None:
             bound = self.bound(arguments, {**self._settings(arguments, named), **named})
+            programs = programs_of(grid, bound)
+            form = self._in_the_form(bound, programs)
+            if form is not None:
+                form.evaluate(bound, (*programs, 1, 1)[:3])
+                return
             function, scope, fill = self.written.compiled()
-            evaluate(function, scope, fill, bound, self.constexprs, programs_of(grid, bound))
+            evaluate(function, scope, fill, bound, self.constexprs, programs)
 
         return launch
 
@@ -84,6 +92,18 @@ class TritonKernel:
             blocks=blocks or form.blocks(dims, load_soc(soc)),
         )  # fmt: skip
 
+    def _in_the_form(self, bound: dict[str, Any], programs: tuple[int, ...]) -> FormProgram | None:
+        """The function in the form, where that is how it is emitted: both evaluations then are of the same nodes."""
+        arrays = {k: v for k, v in bound.items() if isinstance(v, np.ndarray)}
+        scalars = {k: v for k, v in bound.items() if k not in arrays}
+        dims: dict[str, Any] = {f"{k}Size": v.size for k, v in arrays.items()} | scalars
+        dims |= {f"grid{n}": (*programs, 1, 1)[n] for n in range(3)}
+        try:
+            found = self._launched(DEFAULT_SOC, arrays, scalars, dims, programs)
+        except TileTooLarge:
+            return None
+        return found if isinstance(found, FormProgram) else None
+
     def _launched(
         self,
         soc: str,
@@ -95,7 +115,11 @@ class TritonKernel:
         """The form for a launch: tiles where the grid is one program for each, else the program as it is written."""
         described: dict[str, Any] = {k: of_array(v) for k, v in arrays.items()}
         described |= {
-            k: v if k in self.constexprs or v is None or isinstance(v, bool | str | Dtype) else type(v)
+            k: v
+            if k in self.constexprs or v is None or isinstance(v, bool | str | Dtype)
+            else Wide
+            if isinstance(v, int) and not -(1 << 31) <= v < 1 << 31
+            else type(v)
             for k, v in scalars.items()
         }
         ones = frozenset(k for k, v in scalars.items() if isinstance(v, int) and v == 1)
@@ -105,9 +129,7 @@ class TritonKernel:
             try:
                 first.check_launch(dims, programs)
             except TileError:
-                if has_dot(self.written):
-                    raise
-                return self._program(soc, described, ones)
+                return self._without_tiles(soc, described, ones)
         return first
 
     # ---- autotune ----------------------------------------------------------------------------------------------------
@@ -215,13 +237,60 @@ class TritonKernel:
         key = (soc, ones, tuple(sorted((k, repr(v)) for k, v in described.items())))
         if key not in self._forms:
             try:
+                if self._only_in_the_form():
+                    raise TileError(f"{self.name} is read in the form", cure="nothing")
                 form: Form = as_tiles(self.written, described, ones, load_soc(soc))
             except TileError as e:
-                if has_dot(self.written):
-                    raise
-                form = self._program_instead(e, soc, described, ones)
+                form = self._without_tiles(soc, described, ones, e)
+            except (AttributeError, TypeError, KeyError, ValueError, IndexError, AssertionError, RecursionError):
+                form = self._without_tiles(soc, described, ones)  # the older reader does not know it
             self._forms[key] = [form]
         return self._forms[key]
+
+    def _only_in_the_form(self) -> bool:
+        """Whether it has what the older reader and its NumPy evaluation understand differently, or names that C++ takes."""
+        logic = any(isinstance(n, ast.BoolOp) for f in self.written.needed() for n in ast.walk(f))
+        return logic or any(p in KEYWORDS for p in self.parameters)
+
+    def _without_tiles(
+        self, soc: str, described: Mapping[str, Any], ones: frozenset[str], refusal: TileError | None = None
+    ) -> Form:
+        """The function as a program; in the form where the older reader refuses it. A product is always in the form."""
+        if not has_dot(self.written) and not self._only_in_the_form():
+            try:
+                return (
+                    self._program_instead(refusal, soc, described, ones)
+                    if refusal
+                    else self._program(soc, described, ones)
+                )
+            except TileTooLarge:
+                raise
+            except (
+                TileError,
+                AttributeError,
+                TypeError,
+                KeyError,
+                ValueError,
+                IndexError,
+                AssertionError,
+                RecursionError,
+            ):
+                pass
+        found = program_of(
+            self.written.tree,
+            self.file,
+            self.written.given,
+            self.name,
+            self.parameters,
+            described,
+            self.constexprs,
+            ones,
+        )
+        if over := found.over(load_soc(soc)):
+            raise TileTooLarge(
+                f"{self.name} does not fit {soc}: {over}\n{found.ledger(load_soc(soc))}", cure="use smaller blocks"
+            )
+        return found
 
     def _program_instead(
         self, refusal: TileError, soc: str, described: Mapping[str, Any], ones: frozenset[str]

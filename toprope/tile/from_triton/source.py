@@ -25,7 +25,7 @@ class TritonModule:
     """A module's names as far as its Triton functions use them."""
 
     def __init__(self, file: Path) -> None:
-        self.file, self.tree = str(file), ast.parse(file.read_text())
+        self.file, self.tree = str(file), _parsed(_read_text(file), str(file))
         self._globals: dict[str, Any] = {}
         self.functions = {n.name: _bare(_Conversions().visit(n)) for n in _definitions(self.tree)}
         self.names = self._names()
@@ -108,7 +108,8 @@ class TritonSource(TritonModule):
 
     def __init__(self, given: Any, name: str = "") -> None:
         text, self.file, first, self._globals, name = _text_of(given, name)
-        self.tree = ast.parse(textwrap.dedent(text))
+        self.given = self._globals
+        self.tree = _parsed(textwrap.dedent(text), self.file)
         ast.increment_lineno(self.tree, first)
         functions = {n.name: n for n in _definitions(self.tree)}
         jitted = [f for f in functions.values() if any("jit" in ast.unparse(d) for d in f.decorator_list)]
@@ -241,10 +242,27 @@ class TritonSource(TritonModule):
         return scope
 
 
+def _parsed(text: str, file: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        raise TileError(
+            f"{file}:{getattr(e, 'lineno', None) or 1}: this is no Python: {getattr(e, 'msg', e)}",
+            cure="give a Python file or its text",
+        ) from None
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        raise TileError(f"{file} cannot be read: {e}", cure="give a Python file in UTF-8") from None
+
+
 def _text_of(given: Any, name: str) -> tuple[str, str, int, dict[str, Any], str]:
     """Source text, file, lines before it, globals, and the function's name."""
     if isinstance(given, Path):
-        return given.read_text(), str(given), 0, {}, name
+        return _read_text(given), str(given), 0, {}, name
     if isinstance(given, str):
         return given, "<triton>", 0, {}, name
     function = given

@@ -1,0 +1,1 @@
+"""Triton functions, read into the form."""

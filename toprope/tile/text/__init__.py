@@ -1,0 +1,1 @@
+"""Ascend C from instructions: fixed functions, the kernel's class, its entry."""
