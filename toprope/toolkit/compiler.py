@@ -311,11 +311,17 @@ def _object(command: Command, source: Path, text: str, kind: str) -> Path:
     ]
     return shared_library(
         text,
-        include=(source.resolve().parent, *command.include, *host_folders(), toolkit() / "generated"),
+        include=(source.resolve().parent, *_users(command.include), *host_folders(), toolkit() / "generated"),
         defines=(f"__NPU_ARCH__={command.arch}", f"TOPROPE_{kind}=1", "TOPROPE_HOST_PROGRAM=1", *command.defines),
         extra=(*DEBUG_LINES, *rest),
         object_only=True,
     )
+
+
+def _users(include: Sequence[Path]) -> list[Path]:
+    """The include folders without the toolkit's own: a compile of kernels reads the headers that those are copies of."""
+    own = toolkit().resolve()
+    return [p for p in include if not p.resolve().is_relative_to(own)]
 
 
 def _join(first: Path, second: Path, target: Path, kernels: Sequence[str]) -> None:

@@ -9,13 +9,14 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from toprope.build import compiled, compiler, shared_library
 from toprope.cache import cache_dir, scratch
 from toprope.errors import BadChip, BadInput
+from toprope.toolkit.operator_library import TABLE, header_texts, library_text
 from toprope.vendor_paths import INCLUDE, stand_alone
 
 HERE = Path(__file__).parent
@@ -86,9 +87,9 @@ def _key() -> str:
         os.environ.get("TOPROPE_MARCH", ""),
     ]
     # The commands run this installation's modules as they are; of those only this one decides what the folder holds.
-    mine = Path(__file__).stat()
-    rows += [(mine.st_size, mine.st_mtime_ns)]
-    for folder in (INCLUDE, RUNTIME, HERE / "cmake", HERE.parent / "soc", HERE.parent / "aclnn"):
+    mine = [p.stat() for p in (Path(__file__), HERE / "operator_library.py", TABLE)]
+    rows += [(s.st_size, s.st_mtime_ns) for s in mine]
+    for folder in (INCLUDE, RUNTIME, HERE / "cmake", HERE.parent / "soc"):
         rows += _states(folder)
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
@@ -179,6 +180,7 @@ def variables(place: Path, known: dict[str, str]) -> dict[str, str]:
 def _headers(folder: Path) -> None:
     """include/: our headers and the vendor's paths to them, and the operators' functions."""
     shutil.copytree(stand_alone(), folder, dirs_exist_ok=True)
+    (folder / "aclnnop").symlink_to(Path("..") / "generated" / "aclnnop")
 
 
 def _chips(file: Path) -> None:
@@ -218,35 +220,42 @@ def _libraries(folder: Path) -> None:
     machine = library_path()
     shutil.copy(machine, lib / "libtoprope_machine.so")
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(_device_library, lib, machine), pool.submit(_operator_library, folder)]
-        for job in jobs:
-            job.result()
+        device, functions = pool.submit(_device_library, lib, machine), pool.submit(_operator_functions, folder)
+        device.result()
+        _linked(lib, "opapi", [str(functions.result())])
         empty = folder / "empty.c"
         empty.write_text("")
-        list(pool.map(lambda name: _alias(empty, lib, name), ALIASES))
+        list(pool.map(lambda name: _linked(lib, name, ["-x", "c", str(empty)]), ALIASES))
     empty.unlink()
 
 
 def _device_library(lib: Path, machine: Path) -> None:
+    absent = shared_library(RUNTIME / "absent.cpp", object_only=True)
     made = shared_library(
         RUNTIME / "ascendcl.cpp",
         include=(RUNTIME,),
         defines=("TOPROPE_NO_SITES=1",),
         extra=("-Wl,-soname,libascendcl.so", "-O1", "-Wl,-rpath,$ORIGIN"),
-        link=(machine,),
+        link=(machine, absent),
     )
     shutil.copy(made, lib / "libascendcl.so")
 
 
-def _operator_library(folder: Path) -> None:
-    pass
+def _operator_functions(folder: Path) -> Path:
+    """libopapi and the headers of its functions. Without optimisation: it only hands its arguments on."""
+    for name, text in header_texts().items():
+        file = folder / "generated" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return shared_library(library_text(), extra=("-O0", "-fno-inline"), object_only=True)
 
 
-def _alias(empty: Path, lib: Path, name: str) -> None:
+def _linked(lib: Path, name: str, objects: Sequence[str]) -> None:
+    """A library that needs libascendcl, of these objects."""
     compiled(
         [
-            *compiler().command, "-x", "c", str(empty), "-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,lib{name}.so", "-Wl,--no-as-needed",
-            "-Wl,--allow-shlib-undefined", f"-L{lib}", "-lascendcl", "-Wl,-rpath,$ORIGIN", "-o", str(lib / f"lib{name}.so"),
+            *compiler().command, *objects, "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so", "-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined",
+            f"-L{lib}", "-lascendcl", "-Wl,-rpath,$ORIGIN", "-o", str(lib / f"lib{name}.so"),
         ]
     )  # fmt: skip
 

@@ -305,8 +305,6 @@ aclError aclrtLaunchKernelV2(aclrtFuncHandle function, uint32_t blocks, const vo
                              aclrtStream stream);
 aclError aclrtLaunchKernelWithConfig(aclrtFuncHandle function, uint32_t blocks, aclrtStream stream, aclrtLaunchKernelCfg* config,
                                      aclrtArgsHandle arguments, void* reserved);
-aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle function, uint32_t blocks, aclrtStream stream, aclrtLaunchKernelCfg* config,
-                                       void* values, size_t bytes, aclrtPlaceHolderInfo* places, size_t place_count);
 #ifdef __cplusplus
 }
 #endif

@@ -81,13 +81,9 @@ struct Entry<kernel> {
                              std::tuple<std::decay_t<P>...>(converted<P>(std::forward<A>(values))...));
     }
 };
-template <auto kernel>
-Entry<kernel> configured(const char* file, int line, uint64_t blocks, const void*, void* stream) {
-    toprope_note_site(file, line);
-    return {static_cast<uint32_t>(blocks), stream};
-}
-template <auto kernel>
-Entry<kernel> configured(const char* file, int line, uint64_t blocks, uint64_t, void* stream) {
+// The middle setting is a pointer or 0, and without meaning.
+template <auto kernel, typename Setting>
+Entry<kernel> configured(const char* file, int line, uint64_t blocks, const Setting&, void* stream) {
     toprope_note_site(file, line);
     return {static_cast<uint32_t>(blocks), stream};
 }

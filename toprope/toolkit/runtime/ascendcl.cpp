@@ -5,6 +5,7 @@
 #include "launches.cpp"
 #include "link.cpp"
 #include "memory.cpp"
+#include "settings.cpp"
 #include "state.cpp"
 #include "streams.cpp"
 #include "tensors.cpp"

@@ -298,6 +298,13 @@ aclError aclmdlInitDump() { return ACL_SUCCESS; }
 aclError aclmdlSetDump(const char*) { return ACL_SUCCESS; }
 aclError aclmdlFinalizeDump() { return ACL_SUCCESS; }
 
+uint64_t MsprofSysCycleTime() { return 0; }
+uint64_t MsprofGetHashId(const char* text, size_t) { return aclprofStr2Id(text); }
+int32_t MsprofRegisterCallback(uint32_t, void*) { return 0; }
+int32_t MsprofReportApi(uint32_t, const void*) { return 0; }
+int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) { return 0; }
+int32_t MsprofReportCompactInfo(uint32_t, const void*, uint32_t) { return 0; }
+
 // What the platform headers ask for: the chip as host/state.h lays it out, a name of 32 characters and numbers.
 void toprope_present_chip(void* chip_out, size_t bytes) {
     std::lock_guard<std::recursive_mutex> hold(state().lock);

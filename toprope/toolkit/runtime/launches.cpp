@@ -502,6 +502,16 @@ aclError aclrtLaunchKernel(aclrtFuncHandle handle, uint32_t blocks, const void* 
     }
     return launch(request, stream_of(on));
 }
+// `values` holds the address of each argument; how many there are, the kernel's own signature says.
+aclError aclrtLaunchKernelWithArgsArray(void* handle, uint32_t blocks, aclrtStream on, aclrtLaunchKernelCfg*, void** values) {
+    TOPROPE_CALL;
+    const auto* function = static_cast<Function*>(handle);
+    if (function == nullptr || values == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer");
+    const TaskRow* row = find_in(tasks(), function->unit, function->name);
+    std::vector<uint64_t> packed(row == nullptr ? 0 : row->parameters.size());
+    for (size_t i = 0; i < packed.size(); ++i) memcpy(&packed[i], values[i], sizeof packed[i]);
+    return aclrtLaunchKernel(handle, blocks, packed.data(), packed.size() * sizeof(uint64_t), on);
+}
 aclError aclrtLaunchKernelV2(aclrtFuncHandle handle, uint32_t blocks, const void* values, size_t bytes, aclrtLaunchKernelCfg*,
                              aclrtStream on) {
     TOPROPE_CALL;
