@@ -524,6 +524,19 @@ def load_project(path: str | Path, operator: str = "") -> ProjectOperator:
     return found[operator or next(iter(found))]
 
 
+def operators_of(path: str | Path) -> list[ProjectOperator]:
+    """All operators of a project folder, in the order of their types. Raises what load_project raises."""
+    folder = Path(path).resolve()
+    if not (folder / "op_kernel").is_dir():
+        raise BadInput(
+            f"{path} is no operator project: it has no folder op_kernel",
+            cure="give the folder that holds op_host/ and op_kernel/",
+        )
+    checkout = Checkout(repository_of(folder))
+    found = LoadedProject(Operator(folder, checkout.root), checkout).operators
+    return [found[name] for name in sorted(found)]
+
+
 def repository_of(folder: Path) -> Path:
     """The checkout that an operator's folder belongs to: the nearest folder above with build.sh and common/, else the folder itself."""
     for above in folder.parents:

@@ -34,6 +34,8 @@ COMMANDS = {
     "ccec": "toprope.toolkit.compiler",
     "msopgen": "toprope.commands.vendor_commands:msopgen",
     "npu-smi": "toprope.commands.vendor_commands:npu_smi",
+    "toprope-package": "toprope.toolkit.package",
+    "toprope-launch-headers": "toprope.toolkit.package:launch_headers",
     "toprope-recorder": "toprope.toolkit.recorder",
 }
 
@@ -133,6 +135,7 @@ def _fill(folder: Path, place: Path) -> None:
         (folder / layout).symlink_to(".")
     (folder / "tools" / "msopgen").mkdir()
     (folder / "tools" / "ccec_compiler").symlink_to("..")
+    (folder / "tools" / "tikcpp").symlink_to(Path("..") / "tikcpp")
     (folder / "tikcpp").mkdir()
     (folder / "tikcpp" / "tikcfw").symlink_to(place / "include")
     (folder / "tikcpp" / "ascendc_kernel_cmake").symlink_to(place / "lib" / "cmake" / "ASC")
