@@ -21,6 +21,7 @@ ORDER = [
     "finding",
     "soc",
     "cache",
+    "pages",
     "ascendc",
     "vendor_paths",
     "build",

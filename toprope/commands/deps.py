@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
+from toprope import pages
 from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
 from toprope.deps import Graph, dependences, path_by_line
 from toprope.errors import BadInput
@@ -92,27 +94,25 @@ def dot(graph: Graph, tensors: bool) -> str:
 def page(graph: Graph, tensors: bool) -> str:
     """One self-contained page: the text above a picture, nodes by layer of the flow."""
     edges = (
-        [(a, b, f"{op} x{n}", "black", "") for (a, b, op), n in sorted(graph.tensors().items())]
+        [(a, b, f"{op} x{n}", "var(--dim)", "") for (a, b, op), n in sorted(graph.tensors().items())]
         if tensors
         else [
             (
                 a,
                 b,
                 f"{kind} {space}: {by or 'NOTHING'} x{n}",
-                "black" if by else "#c00",
+                "var(--dim)" if by else "var(--bad)",
                 {"flow": "", "anti": "6 3", "output": "2 3"}[kind],
             )
             for (kind, a, b, space, by), n in sorted(graph.by_line().items())
         ]
     )
-    return (
-        f"<!doctype html><meta charset=utf-8><title>{html.escape(graph.run.kernel)}: dependences</title>"
-        "<style>body{font:14px sans-serif;margin:2em}pre{font-size:12px}text{font:11px sans-serif}</style>"
-        f"<h1>{html.escape(graph.run.kernel)}: dependences</h1>{_picture(edges)}<pre>{html.escape(text(graph, tensors))}</pre>"
-    )
+    title = f"{graph.run.kernel}: dependences"
+    body = Markup("<h1>{}</h1>\n{}\n<pre>{}</pre>").format(title, _picture(edges), text(graph, tensors))
+    return pages.page(title, body, style="svg text{font-size:11px;fill:var(--fg)}svg rect{fill:var(--fill)}")
 
 
-def _picture(edges: list[tuple[str, str, str, str, str]]) -> str:
+def _picture(edges: list[tuple[str, str, str, str, str]]) -> Markup:
     """SVG: nodes in rows by order of first use, edges as arcs to their left (back) and right (forward)."""
     nodes = list(dict.fromkeys(name for a, b, *_ in edges for name in (a, b)))
     at = {name: 30 + 44 * i for i, name in enumerate(nodes)}
@@ -121,14 +121,15 @@ def _picture(edges: list[tuple[str, str, str, str, str]]) -> str:
         forward = at[b] > at[a]
         x, bend = (620, 40 + abs(at[b] - at[a]) // 2) if forward else (300, -40 - abs(at[b] - at[a]) // 2)
         parts.append(
-            f'<path d="M{x} {at[a]} C{x + bend} {at[a]} {x + bend} {at[b]} {x} {at[b]}" fill="none" stroke="{colour}" '
-            f'stroke-dasharray="{dash}"><title>{html.escape(f"{a} -> {b}: {label}")}</title></path>'
+            Markup('<path d="{}" fill="none" stroke="{}" stroke-dasharray="{}"><title>{}</title></path>').format(
+                f"M{x} {at[a]} C{x + bend} {at[a]} {x + bend} {at[b]} {x} {at[b]}", colour, dash, f"{a} -> {b}: {label}"
+            )
         )
     for name, y in at.items():
-        parts.append(
-            f'<rect x="300" y="{y - 14}" width="320" height="28" rx="4" fill="#eef"/><text x="310" y="{y + 4}">{html.escape(name)}</text>'
-        )
-    return f'<svg viewBox="-200 0 1400 {60 + 44 * len(nodes)}" width="1200">{"".join(parts)}</svg>'
+        box = Markup('<rect x="300" y="{}" width="320" height="28" rx="4"/><text x="310" y="{}">{}</text>')
+        parts.append(box.format(y - 14, y + 4, name))
+    picture = Markup('<svg viewBox="-200 0 1400 {}" width="1200">{}</svg>')
+    return picture.format(60 + 44 * len(nodes), Markup("").join(parts))
 
 
 def as_json(graph: Graph) -> dict[str, Any]:

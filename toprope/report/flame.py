@@ -10,20 +10,11 @@ import numpy as np
 
 from toprope.finding import Place
 from toprope.kernel import Run
+from toprope.pages import PIPES as PIPE_COLOURS
 from toprope.profile.functions import enclosing
 from toprope.report.summary import working_cycles
 from toprope.trace import PIPES
 
-COLOURS = {
-    "S": "#8d99a6",
-    "V": "#d9534f",
-    "M": "#7b4bb3",
-    "MTE1": "#2f9e8f",
-    "MTE2": "#2b79c9",
-    "MTE3": "#e08a1e",
-    "FIX": "#8a6d3b",
-    "ALL": "#555555",
-}
 _WIDTH, _ROW, _TOP = 1200, 19, 26
 _LETTER = 6.3  # average width of a character at 11 px
 # Click a box to give it the whole width; click the kernel to see all again.
@@ -35,6 +26,10 @@ const show=(x,w)=>boxes.forEach(g=>{const [a,b]=of(g),l=Math.max(0,(a-x)/w*W),r=
 boxes.forEach(g=>g.addEventListener("click",()=>show(...of(g))));
 })(document.currentScript.closest("svg"))
 """
+
+
+SCRIPT = _ZOOM % (_WIDTH, _LETTER)
+STYLE = "text{font:11px ui-monospace,Menlo,Consolas,monospace;fill:#fff;pointer-events:none}text.h{font:12px system-ui,sans-serif;fill:#555}g{cursor:pointer}g:hover rect{opacity:.8}@media(prefers-color-scheme:dark){text.h{fill:#aaa}}"
 
 
 @dataclass
@@ -85,12 +80,11 @@ def svg(run: Run) -> str:
     _draw(root, 0.0, 0, root.cycles or 1.0, boxes)
     height = _TOP + 4 * _ROW + 4
     title = f"{run.kernel} on {run.soc.name}: {root.cycles:,.0f} cycles of pipe time on {len(run.trace.cores)} cores; click a box to zoom, the top one to zoom out"
-    style = "text{font:11px ui-monospace,Menlo,Consolas,monospace;fill:#fff;pointer-events:none}text.h{font:12px system-ui,sans-serif;fill:#555}g{cursor:pointer}g:hover rect{opacity:.8}@media(prefers-color-scheme:dark){text.h{fill:#aaa}}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img">\n<style>{style}</style>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img">\n<style>{STYLE}</style>\n'
         f'<text class="h" x="2" y="16">{escape(title)}</text>\n'
         + "\n".join(boxes)
-        + f"\n<script><![CDATA[{_ZOOM % (_WIDTH, _LETTER)}]]></script>\n</svg>\n"
+        + f"\n<script><![CDATA[{SCRIPT}]]></script>\n</svg>\n"
     )
 
 
@@ -109,7 +103,7 @@ def _draw(frame: Frame, x: float, depth: int, total: float, boxes: list[str]) ->
         f"{frame.label}\n{frame.cycles:,.0f} cycles ({frame.cycles / total:.1%}), {frame.count:,} instructions\n{split}"
     )
     label, y = escape(frame.label, quote=True), _TOP + depth * _ROW
-    fill = "#5b6673" if depth == 0 else COLOURS[pipe]
+    fill = "#5b6673" if depth == 0 else PIPE_COLOURS[pipe]
     boxes.append(
         f'<g data-x="{x:.3f}" data-w="{width:.3f}" data-t="{label}"><title>{escape(about)}</title>'
         f'<rect x="{x:.3f}" y="{y}" width="{max(0.0, width - 0.6):.3f}" height="{_ROW - 1}" rx="2" fill="{fill}"/>'

@@ -1,23 +1,25 @@
 """The HTML report: one self-contained page with bounds, check list, advice, pipeline, memories, flame graph and annotated source.
 
-page.html is the frame; page.css, page.js (charts and lists) and timeline.js (the pipeline canvas) are put into it.
+page.html is its body; page.css, page.js (charts and lists) and timeline.js (the pipeline canvas) go into the frame of toprope.pages.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
+from toprope import pages
 from toprope.profile import checklist, memory_use, roofline
 from toprope.report import flame
 from toprope.report.perfetto import core_name
 from toprope.report.summary import Summary, as_json
 from toprope.trace import PIPES, Array
 
+_HERE = Path(__file__).parent
 MAX_EVENTS = (
     60_000  # a browser draws this many boxes without stutter; later instructions of each core are left out and counted
 )
@@ -27,23 +29,19 @@ MAX_STEPS = 1500  # points of a memory curve; longer ones keep the maximum of ea
 
 def page(summary: Summary) -> str:
     """The page as text."""
-    data = json.dumps(_data(summary), separators=(",", ":")).replace("</", "<\\/")
-    parts = {
-        "/*STYLE*/": _part("page.css"),
-        "/*CHARTS*/": _part("page.js"),
-        "/*TIMELINE*/": _part("timeline.js"),
-        "<!--TITLE-->": f"{summary.run.kernel} on {summary.run.soc.name}",
-        "<!--FLAME-->": flame.svg(summary.run),
-        "/*DATA*/null": data,
-    }
-    text = _part("page.html")
-    for mark, part in parts.items():
-        text = text.replace(mark, part, 1)
-    return text
+    return pages.page(
+        f"{summary.run.kernel} on {summary.run.soc.name}",
+        pages.fill(_HERE / "page.html", flame=Markup(flame.svg(summary.run))),
+        style=_part("page.css"),
+        script=f"(()=>{{\n{_part('page.js')}\n{_part('timeline.js')}\n}})();",
+        data=_data(summary),
+        inline_styles=[flame.STYLE],
+        inline_scripts=[flame.SCRIPT],
+    )
 
 
 def _part(name: str) -> str:
-    return Path(__file__).with_name(name).read_text()
+    return (_HERE / name).read_text()
 
 
 def write(summary: Summary, path: Path) -> None:
@@ -88,7 +86,7 @@ def _data(summary: Summary) -> dict[str, Any]:
         "cores": cores,
         "core_count": len(trace.cores),
         "gm": [[g.name, g.bytes] for g in trace.gm],
-        "colours": flame.COLOURS,
+        "colours": pages.PIPES,
         "bound": _bound(summary),
         "checks": [[c.name, c.state, c.figures] for c in checklist(run, summary.advice)],
         "balance": _balance(summary),
@@ -161,6 +159,7 @@ def _thinned(times: Array, values: Array) -> list[list[float]]:
 
 def _text(file: str) -> list[str]:
     try:
-        return Path(file).read_text(errors="replace").splitlines()
+        # As a compiler counts lines; splitlines() would also cut at form feeds and at U+2028.
+        return Path(file).read_text(errors="replace").removesuffix("\n").split("\n")
     except OSError:
         return []

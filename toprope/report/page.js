@@ -1,4 +1,4 @@
-const $=id=>document.getElementById(id), colour=D.colours;
+const $=id=>document.getElementById(id), colour=D.colours, S=D.summary;
 const esc=t=>String(t).replace(/[&<>"]/g,c=>({"&":"&amp;","<":"&lt;",">":"&gt;",'"':"&quot;"}[c]));
 const percent=v=>Math.round(100*v)+" %", base=f=>f.split("/").pop();
 const size=b=>b>=1e9?(b/1e9).toFixed(2)+" GB":b>=1e6?(b/1e6).toFixed(1)+" MB":b>=1e3?(b/1e3).toFixed(1)+" kB":Math.round(b)+" B";

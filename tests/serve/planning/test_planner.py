@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.serve.planning.a_chip import ATLAS_A2
+from tests.test_pages import held
 from toprope.errors import BadChip, BadInput
 from toprope.serve.planning.capacity import concurrency, kv_block_count
 from toprope.serve.planning.engine_flags import Settings, mindie_config, vllm_flags
@@ -183,7 +184,8 @@ def test_the_command_recommends_prints_flags_and_writes_a_page(
     assert "recommended: decode-first" in out and "--max-num-seqs" in out and '"maxBatchSize"' in out
     html = page.read_text()
     assert "<svg" in html and "Recommended" in html
-    assert "http" not in html and "src=" not in html, "the page loads nothing"
+    assert "http:" not in html and "https:" not in html and "src=" not in html, "the page loads nothing"
+    held(html)
 
 
 def test_the_command_speaks_json_and_reports_targets_that_cannot_be_met(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,41 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 
+from markupsafe import Markup
+
+from toprope import pages
 from toprope.serve.planning.plan_sweep import PlanPoint, Slo, frontier
 from toprope.serve.planning.recommendation import Recommendation
 
-_COLOURS = {
-    "prefill-first": "#c2410c",
-    "decode-first": "#1d4ed8",
-    "throughput": "#15803d",
-    "least-laxity": "#7e22ce",
-    "adaptive": "#0e7490",
-}
+_COLOURS = dict(
+    zip(("prefill-first", "decode-first", "throughput", "least-laxity", "adaptive"), pages.SERIES, strict=False)
+)
+_HEAD = [
+    "policy",
+    "batch",
+    "tokens",
+    "block",
+    "KV blocks",
+    "tokens/s",
+    "TTFT p99 s",
+    "TPOT p99 ms",
+    "latency p99 s",
+    "within",
+    "preempted",
+    "KV peak",
+]
+_STYLE = "main{max-width:60rem}tr.chosen{background:var(--fill)}svg{width:100%;height:auto}svg text{font-size:12px;fill:var(--dim)}"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 860, 460, 70, 50, 20, 20
 
 
 def plan_page(title: str, points: Sequence[PlanPoint], chosen: Recommendation, slo: Slo, notes: Sequence[str]) -> str:
     """The page as text; it loads nothing from anywhere."""
     verdict = "Recommended" if chosen.meets_slo else "Nearest to the targets"
-    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in chosen.reasons)
-    remarks = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
-table {{ border-collapse: collapse; font-size: 13px }} td, th {{ padding: .2rem .6rem; text-align: right }}
-td:first-child, th:first-child {{ text-align: left; white-space: nowrap }}
-tr.chosen {{ background: #fef3c7 }} .misses {{ color: #888 }}
-svg {{ width: 100%; height: auto }} svg text {{ font-size: 12px; fill: #444 }}
-</style></head><body>
-<h1>{escape(title)}</h1>
-<h2>{verdict}: {escape(str(chosen.point.settings))}</h2>
-<ul>{reasons}</ul>
-{plan_chart(points, chosen.point, slo)}
-{_table(points, chosen.point, slo)}
-{remarks}
-</body></html>
-"""
+    body = pages.fill(
+        Path(__file__).with_name("plan_page.html"),
+        title=title,
+        verdict=verdict,
+        chosen=chosen,
+        chart=Markup(plan_chart(points, chosen.point, slo)),
+        head=_HEAD,
+        rows=[_row(p, chosen.point, slo) for p in points],
+        notes=notes,
+    )
+    return pages.page(title, body, style=_STYLE)
 
 
 def plan_chart(points: Sequence[PlanPoint], chosen: PlanPoint, slo: Slo) -> str:
@@ -55,15 +63,15 @@ def plan_chart(points: Sequence[PlanPoint], chosen: PlanPoint, slo: Slo) -> str:
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="throughput against time per token">']
     parts += _axes(longest_ms, fastest, x, y)
     parts.append(
-        _line(x(slo.tpot_s), _TOP, x(slo.tpot_s), _HEIGHT - _BOTTOM, 'stroke="#b91c1c" stroke-dasharray="5 4"')
+        _line(x(slo.tpot_s), _TOP, x(slo.tpot_s), _HEIGHT - _BOTTOM, 'stroke="var(--bad)" stroke-dasharray="5 4"')
         + f'<text x="{x(slo.tpot_s) - 5:.1f}" y="{_TOP + 12}" text-anchor="end">target {slo.tpot_s * 1e3:g} ms</text>'
     )
     line = " ".join(f"{x(p.tpot_s):.1f},{y(p.tokens_per_s):.1f}" for p in frontier(points))
-    parts.append(f'<polyline points="{line}" fill="none" stroke="#999" stroke-width="1.5"/>')
+    parts.append(f'<polyline points="{line}" fill="none" stroke="var(--dim)" stroke-width="1.5"/>')
     for point in points:
         if point.tpot_s == float("inf"):
             continue
-        ring = ' stroke="#111" stroke-width="3"' if point is chosen else ""
+        ring = ' stroke="var(--fg)" stroke-width="3"' if point is chosen else ""
         fill = _COLOURS.get(point.settings.policy, "#555")
         opacity = 1.0 if point.meets(slo) else 0.35
         hint = (
@@ -88,11 +96,11 @@ def _axes(longest_ms: float, fastest: float, x: Callable[[float], float], y: Cal
     parts = []
     for tick in _ticks(longest_ms):
         at = x(tick / 1e3)
-        parts.append(_line(at, _TOP, at, bottom, 'stroke="#eee"'))
+        parts.append(_line(at, _TOP, at, bottom, 'class="rule"'))
         parts.append(f'<text x="{at:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>')
     for tick in _ticks(fastest):
         at = y(tick)
-        parts.append(_line(_LEFT, at, _WIDTH - _RIGHT, at, 'stroke="#eee"'))
+        parts.append(_line(_LEFT, at, _WIDTH - _RIGHT, at, 'class="rule"'))
         parts.append(f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
     middle = _HEIGHT / 2
     parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}" text-anchor="middle">p99 time per output token, ms</text>')
@@ -112,16 +120,12 @@ def _ticks(top: float) -> list[float]:
     return [step * i for i in range(int(top / step) + 1)]
 
 
-def _table(points: Sequence[PlanPoint], chosen: PlanPoint, slo: Slo) -> str:
-    head = "policy|batch|tokens|block|KV blocks|tokens/s|TTFT p99 s|TPOT p99 ms|latency p99 s|within|preempted|KV peak"
-    rows = ["<tr>" + "".join(f"<th>{name}</th>" for name in head.split("|")) + "</tr>"]
-    for p in points:
-        kind = "chosen" if p is chosen else "" if p.meets(slo) else "misses"
-        s = p.settings
-        cells = (
-            *(s.policy, s.max_batch_size, s.max_tokens, s.block_size, p.kv_blocks, f"{p.tokens_per_s:.0f}"),
-            *(f"{p.ttft_s:.2f}", f"{p.tpot_s * 1e3:.1f}", f"{p.latency_s:.1f}", f"{p.share_within:.0%}"),
-            *(p.preemptions, f"{p.peak_kv_use:.0%}"),
-        )
-        rows.append(f'<tr class="{kind}">' + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
-    return "<table>" + "".join(rows) + "</table>"
+def _row(p: PlanPoint, chosen: PlanPoint, slo: Slo) -> tuple[str, list[object]]:
+    """The class and the cells of a point's row."""
+    s = p.settings
+    cells = [
+        *(s.policy, s.max_batch_size, s.max_tokens, s.block_size, p.kv_blocks, f"{p.tokens_per_s:.0f}"),
+        *(f"{p.ttft_s:.2f}", f"{p.tpot_s * 1e3:.1f}", f"{p.latency_s:.1f}", f"{p.share_within:.0%}"),
+        *(p.preemptions, f"{p.peak_kv_use:.0%}"),
+    ]
+    return "chosen" if p is chosen else "" if p.meets(slo) else "skipped", cells
