@@ -2,6 +2,8 @@
 // them. The launch itself is made by toprope/compat/unit_tests.py, which sets the hook below.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
