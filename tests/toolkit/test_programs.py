@@ -82,7 +82,7 @@ FAULTS: list[tuple[str, set[str]]] = [
     ("aclrtMemcpy(d, 64, h, 4096, ACL_MEMCPY_HOST_TO_DEVICE);", {"acl-copy-size"}),
     ("aclrtMemset(d, 8192, 0, 8192);", {"acl-copy-size"}),
     ("fill<<<1, nullptr, s>>>(d, 1024); aclrtMemcpy(h, 4096, d, 4096, ACL_MEMCPY_DEVICE_TO_HOST);", {"acl-missing-synchronise"}),
-    ("fill<<<1, nullptr, s>>>(d, 1024); aclrtMemset(d, 4096, 0, 4096);", {"acl-missing-synchronise"}),
+    ("fill<<<1, 0, s>>>(d, 1024); aclrtMemset(d, 4096, 0, 4096);", {"acl-missing-synchronise"}),
     ("aclrtEvent ev; aclrtCreateEvent(&ev); fill<<<1, nullptr, s>>>(d, 1024); aclrtRecordEvent(ev, s); aclrtSynchronizeEvent(ev); aclrtMemcpy(h, 4096, d, 4096, ACL_MEMCPY_DEVICE_TO_HOST); aclrtDestroyEvent(ev);", set()),
     ("h[0] = 7; aclrtMemset(d, 4096, 0, 4096); aclrtMemcpyAsync(h, 4096, d, 4096, ACL_MEMCPY_DEVICE_TO_HOST, s); if (h[0] != 7) return 9; aclrtSynchronizeStream(s); if (h[0] != 0) return 8;", set()),
     ("std::printf(\"%g\\n\", d[5]);", {"device-pointer-on-host"}),
