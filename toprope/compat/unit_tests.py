@@ -159,8 +159,7 @@ def _build(
     # What the host's macros generate, and after it the folder's own, which may define more or the same.
     header = unit.text.split(text_of(kernel, unit.include))[0] + "".join(f'#include "{h}"\n' for h in own)
     includes_kernel = any(kernel.name in line for line in re.findall(r"#\s*include[^\n]*", checkout.text(source)))
-    # Headers beside tests use its functions before the test includes it.
-    texts = {"test.cpp": '#include "tikicpulib.h"\n' + header + text_of(source, unit.include)}
+    texts = {"test.cpp": header + text_of(source, unit.include)}
     if not includes_kernel:
         # The host's headers, which such tests may include, have enumerators of the names that kernels have as macros.
         texts["test.cpp"] = _numbers_undefined() + texts["test.cpp"]
