@@ -18,6 +18,8 @@ os.environ.setdefault("TOPROPE_CACHE", str(Path(tempfile.gettempdir()) / f"topro
 
 # Messages are compared in English, whatever the locale of the machine.
 os.environ["TOPROPE_LANG"] = "en"
+# Thousands of launches of kernels that are known to behave: some milliseconds less for each. tests/commands/test_faults.py has the others.
+os.environ.setdefault("TOPROPE_IN_PROCESS", "1")
 
 _MISSING = re.compile(r"could not import '([\w.]+)'|the package ([\w-]+) is not installed|there is no (Chromium)")
 # How to bring what is missing; other packages come with pip install.

@@ -153,6 +153,7 @@ def test_forms(source: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) 
     assert cli.main(["deps", f"{source}:clean", *arguments, "--core", "9"]) == 2
     assert set(verb.as_json(graph_of(source, "clean"))) == {
         "kernel",
+        "ended_early",
         "core",
         "lines",
         "tensors",

@@ -17,6 +17,8 @@ from tests.layers import PACKAGE, ROOT, import_cycles, imports, includes, reache
 ORDER = [
     "language",
     "errors",
+    "commandline",
+    "expression",
     "dtypes",
     "finding",
     "soc",
@@ -31,6 +33,8 @@ ORDER = [
     "tiling",
     "trace_columns",
     "trace",
+    "image",
+    "shared",
     "runtime",
     "api",
     "order",
@@ -188,7 +192,7 @@ def test_the_layer_test_sees() -> None:
 
 
 def test_public_names_are_the_promised_ones() -> None:
-    assert set(toprope.__all__) == {"Kernel", "Run", "load", "load_project"}
+    assert set(toprope.__all__) == {"Kernel", "Run", "empty", "load", "load_project"}
     assert all(hasattr(toprope, name) for name in toprope.__all__)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toprope.kernel import Kernel, Run, load
     from toprope.project.loaded import load_project
+    from toprope.runtime import empty
 
 # Loaded on first use, so that `toprope --help` does not wait for NumPy.
 _HOME = {
@@ -15,11 +16,16 @@ _HOME = {
     "Run": "toprope.kernel",
     "load": "toprope.kernel",
     "load_project": "toprope.project.loaded",
+    "empty": "toprope.runtime",
 }
-__all__ = ["Kernel", "Run", "load", "load_project"]
+__all__ = ["Kernel", "Run", "empty", "load", "load_project"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'toprope' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

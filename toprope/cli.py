@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from importlib import import_module
 
+from toprope.commandline import BadOption, flush, form_of, guarded, nearest, prepare_process, version
 from toprope.language import say, translate_help
 
 # verb -> (module with main(argv) -> exit code, what it does)
@@ -39,33 +42,60 @@ VERBS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb. Exit codes: 0 good, 1 findings or a failed comparison, 2 bad input, 3 the kernel crashed or hung."""
+    """Run one verb. Exit codes: 0 good, 1 findings or a failed comparison, 2 bad input, 3 the kernel crashed or hung, 4 our own mistake."""
+    if argv is None:
+        prepare_process()
     translate_help()
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
     if arguments[0] in ("-V", "--version"):
-        from importlib.metadata import version  # loaded here: it is slow and rarely asked for
-
-        print(f"toprope {version('toprope')}")
+        print(f"toprope {version()}")
         return 0
-    verb, rest = arguments[0], arguments[1:]
+    if arguments[0] == "--sandbox":
+        return guarded(sandboxed, arguments[1:], form_of(arguments[1:]))
+    # `test` and `compat` write their data to a file that follows the option.
+    form = "" if arguments[0] in ("test", "compat") else form_of(arguments[1:])
+    return guarded(lambda rest: _verb(arguments[0], rest), arguments[1:], form)
+
+
+def _verb(verb: str, rest: list[str]) -> int:
     if verb not in VERBS:
-        print(f"{say('toprope has no verb {verb}').format(verb=repr(verb))}\n\n{usage()}", file=sys.stderr)
-        return 2
-    from toprope.errors import TopropeError  # light; kept here so that --help touches nothing else
+        raise BadOption(
+            say("toprope has no verb {verb}").format(verb=repr(verb)) + nearest(verb, list(VERBS)),
+            cure="toprope --help lists them",
+        )
+    return int(import_module(VERBS[verb][0]).main(rest))
 
-    try:
-        return int(import_module(VERBS[verb][0]).main(rest))
-    except TopropeError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(say("interrupted"), file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        return 0
+
+def sandboxed(arguments: list[str]) -> int:
+    """Replace this process by the same command in a sandbox: no network, only the current folder and the cache can be written."""
+    tool = shutil.which("bwrap")
+    if tool is None:
+        raise BadOption(
+            "--sandbox needs bubblewrap, which this machine does not have",
+            cure="install it: apt-get install bubblewrap",
+        )
+    from toprope.cache import cache_dir  # loaded here: most commands do not need it so early
+
+    cache = str(cache_dir())
+    here = os.getcwd()
+    shut = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", here, here]
+    shut += [
+        "--bind",
+        cache,
+        cache,
+        "--chdir",
+        here,
+        "--unshare-all",
+        "--die-with-parent",
+        "--setenv",
+        "TOPROPE_CACHE",
+        cache,
+    ]
+    flush()
+    os.execv(tool, [tool, *shut, sys.executable, "-m", "toprope.cli", *arguments])
 
 
 def usage() -> str:

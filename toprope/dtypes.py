@@ -63,3 +63,14 @@ def of_array(array: np.ndarray) -> Dtype:
             cure="convert it: float16, float32, ml_dtypes.bfloat16, bool or an integer type",
         )
     return found
+
+
+def carries(array: Dtype, element: Dtype) -> bool:
+    """Whether an array of one type is a usual way to hand over elements of another: the type itself, bytes, or a same-sized integer."""
+    if array == element or array.bits == 8:
+        return True
+    whole = "int" in array.name
+    if whole and "int" in element.name:
+        return array.bits == element.bits
+    # Bits of a number format that NumPy has not come in integers of its size.
+    return whole and array.bits == element.bits and (array.bits == 16 or array.name.startswith("uint"))

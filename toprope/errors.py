@@ -8,6 +8,7 @@ TopropeError tree::
     ├── BadKernel           no kernel entry, unreadable source, unknown task type
     ├── BadArgument         wrong count, dtype, shape, size or value of a kernel argument
     ├── BadChip             unknown or incomplete chip description
+    ├── KernelEnded         a kernel crashed, exited or did not end, and there is nothing to show of its run
     └── BadInput            any other file or option that cannot be used
 """
 
@@ -23,6 +24,7 @@ class TopropeError(Exception):
     """
 
     code = "toprope-error"
+    exit_code = 2
 
     def __init__(self, message: str, *, cure: str = "", code: str = "") -> None:
         super().__init__(message)
@@ -57,3 +59,8 @@ class BadChip(TopropeError):
 
 class BadInput(TopropeError):
     code = "bad-input"
+
+
+class KernelEnded(TopropeError):
+    code = "kernel-crash"
+    exit_code = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,12 +26,14 @@ from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.source import TASK_TYPES, Entry, entries
 from toprope.timing import Timeline, predict
-from toprope.trace import CoreRow, Trace
+from toprope.trace import CoreRow, SiteRow, Trace
 from toprope.unit import symbol_of, text_of
 
 Argument = Any  # array, None (null pointer), number, bytes, or a mapping of tiling fields
 SYSTEM_WORKSPACE_BYTES = 16 << 20
 DEFAULT_SOC = "ascend910b1"
+TIME_LIMIT_S = 300.0
+"""How long a launch may take unless its caller says otherwise."""
 CHECK_OVERFLOW = "TOPROPE_CHECK_OVERFLOW"
 """Define that makes a kernel report signed integer overflows in its own lines."""
 
@@ -87,8 +90,9 @@ class Kernel:
     defines: tuple[str, ...] = ()
     template_arguments: str = ""
     siblings: tuple[str, ...] = ()  # the file's other entries, compiled along: a file of many kernels compiles once
-    # What has been loaded, by chip and core type. Like an imported module, a kernel stays as it was when it was first launched;
-    # `load` it again to pick up an edit.
+    # What has been built and loaded, by chip and core type. Like an imported module, a kernel stays as it was when it was first
+    # launched; `load` it again to pick up an edit.
+    built: dict[tuple[str, str], Path] = field(default_factory=dict, compare=False, repr=False)
     loaded: dict[tuple[str, str], ctypes.CDLL] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -106,17 +110,24 @@ class Kernel:
         """The compiled kernel in this process, built on first use."""
         key = soc.name, core_type
         if key not in self.loaded:
-            self.loaded[key] = runtime.load_kernel_library(self.build(soc, core_type))
+            self.loaded[key] = runtime.load_kernel_library(self._built(soc, core_type))
         return self.loaded[key]
 
-    def libraries(self, soc: Soc, core_types: Iterable[str]) -> dict[str, ctypes.CDLL]:
-        """`library` for several core types, compiled side by side."""
+    def builds(self, soc: Soc, core_types: Iterable[str]) -> dict[str, Path]:
+        """The compiled kernel for several core types, compiled side by side on first use. Raises CompileFailed."""
         wanted = tuple(core_types)
-        if len(wanted) == 1:
-            return {wanted[0]: self.library(soc, wanted[0])}
-        runtime.library_path()  # what they link to: once, before
-        with ThreadPoolExecutor(len(wanted)) as compilers:
-            return dict(zip(wanted, compilers.map(partial(self.library, soc), wanted), strict=True))
+        missing = [t for t in wanted if (soc.name, t) not in self.built]
+        if len(missing) > 1:
+            runtime.library_path()  # what they link to: once, before
+            with ThreadPoolExecutor(len(missing)) as compilers:
+                list(compilers.map(partial(self._built, soc), missing))
+        return {t: self._built(soc, t) for t in wanted}
+
+    def _built(self, soc: Soc, core_type: str) -> Path:
+        key = soc.name, core_type
+        if key not in self.built:
+            self.built[key] = self.build(soc, core_type)
+        return self.built[key]
 
     def build(self, soc: Soc, core_type: str) -> Path:
         """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
@@ -153,9 +164,9 @@ class Launcher:
     blocks: int
 
     def compile(self, soc: str | Soc = DEFAULT_SOC, tiling_key: int = 0) -> None:
-        """Build and load the kernel now, so that later launches, those of forked processes too, begin at once. Raises CompileFailed."""
+        """Build the kernel now, so that later launches, those of forked processes too, begin at once. Raises CompileFailed."""
         chip = load_soc(soc) if isinstance(soc, str) else soc
-        self.kernel.libraries(chip, {core.type for core in cores_of(self.kernel, self.blocks, chip, tiling_key)[0]})
+        self.kernel.builds(chip, {core.type for core in cores_of(self.kernel, self.blocks, chip, tiling_key)[0]})
 
     def __call__(
         self,
@@ -163,12 +174,14 @@ class Launcher:
         soc: str | Soc = DEFAULT_SOC,
         tiling_key: int = 0,
         time_only: bool = False,
-        time_limit_s: float = 0.0,
+        time_limit_s: float = TIME_LIMIT_S,
         sync: str = "auto",
         capture_limit_bytes: int = 0,
         explore: bool = False,
         block_order: Sequence[int] = (),
         poisoned: Sequence[str] = (),
+        in_process: bool | None = None,
+        quiet: bool = False,
     ) -> Run:
         """Run all blocks on the software NPU.
 
@@ -177,21 +190,27 @@ class Launcher:
         barriers inside the vector pipe, its default) or "manual". `capture_limit_bytes` above 0 keeps what every instruction wrote,
         up to that size, in `Run.trace.values`. `explore` repeats the run for every race that it finds, in the order that the race
         allows, and tells in `Finding.outcome` what becomes of the outputs. `block_order` says which block the
-        software machine runs first, next, ...: results must not depend on it. `poisoned` names arguments that hold nothing before the
-        launch, for `Run.findings`. Raises BadArgument, BadKernel, CompileFailed.
+        software machine runs first, next, ...: results must not depend on it. `poisoned` names arguments that hold nothing before
+        the launch, for `Run.findings`.
+
+        The kernel runs in a process of its own, so that one that crashes, exits or never ends (`time_limit_s`, 0: no limit) costs this
+        session nothing; arrays are copied there and back, except those of `toprope.empty`, which both processes share. `in_process`
+        saves that (some milliseconds, and the copies) and lets a debugger see the kernel: a wild pointer or exit() then ends this
+        process; None means False, or True where the environment has TOPROPE_IN_PROCESS=1.
+        `quiet` sends what the kernel prints to standard error. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
         cores, ratio, mixed = cores_of(self.kernel, self.blocks, chip, tiling_key)
+        if not time_limit_s >= 0 or time_limit_s == float("inf"):
+            raise BadArgument(f"a time limit of {time_limit_s} s", cure="give seconds, or 0 for no limit")
+        if in_process is None:
+            in_process = os.environ.get("TOPROPE_IN_PROCESS") == "1"
         bound = _Bound(self.kernel, arguments)
-        launchers = {}
-        for core_type, library in self.kernel.libraries(chip, {core.type for core in cores}).items():
-            _check_sizes(self.kernel, library, bound)
-            launchers[core_type] = (
-                ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
-            )
+        core_types = {core.type for core in cores}
         launch = runtime.Launch(
             kernel=self.kernel.name,
-            entries=launchers,
+            entries=self._loaded(chip, core_types, bound) if in_process else {},
+            apart=None if in_process else self._apart(chip, core_types, bound, quiet),
             arguments=bound.addresses,
             gm=bound.gm,
             cores=cores,
@@ -224,6 +243,27 @@ class Launcher:
             again,
             tuple(poisoned),
             launch,
+        )
+
+    def _loaded(self, chip: Soc, core_types: Iterable[str], bound: _Bound) -> dict[str, int]:
+        launchers = {}
+        for core_type in self.kernel.builds(chip, core_types):
+            library = self.kernel.library(chip, core_type)
+            _check_sizes(self.kernel, library, bound)
+            launchers[core_type] = (
+                ctypes.cast(getattr(library, f"toprope_call_{self.kernel.name}"), ctypes.c_void_p).value or 0
+            )
+        return launchers
+
+    def _apart(self, chip: Soc, core_types: Iterable[str], bound: _Bound, quiet: bool) -> runtime.Apart:
+        entry = self.kernel.entry
+        return runtime.Apart(
+            self.kernel.builds(chip, core_types),
+            self.kernel.name,
+            [v.nbytes for v in bound.values],
+            entry.signature,
+            SiteRow(str(self.kernel.path.resolve()), entry.line),
+            quiet,
         )
 
     def _again(self, launch: runtime.Launch, arguments: Sequence[Argument], chip: Soc) -> Again:

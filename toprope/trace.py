@@ -72,11 +72,25 @@ class BufferRow:
 
 @dataclass(frozen=True)
 class GmRow:
-    """A GM buffer of the launch: argument name, its address in the trace and its size."""
+    """A GM buffer of the launch: argument name, its address in the trace, its size, and the element type of the array ("": bytes)."""
 
     name: str
     address: int
     bytes: int
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class ViewRow:
+    """What the kernel takes a GM buffer (by number in `Trace.gm`) for: the element type of a SetGlobalBuffer, where, and the bytes of the
+    buffer that all calls there claim."""
+
+    gm: int
+    dtype: str
+    site: int
+    core: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -156,8 +170,11 @@ class Trace:
     accesses: Array
     core_begin: Array
     access_begin: Array
-    signal: int = 0
+    signal: int = 0  # what ended the run early: a signal's number, -1 the limit of the record; 0: it came to its end
     values: Values | None = None
+    left_out: int = 0  # instructions of a run that a limit has ended which are not in `instrs`
+    views: tuple[ViewRow, ...] = ()
+    crash: tuple[str, int] | None = None  # core type and offset in its library of the instruction that crashed
 
     def __repr__(self) -> str:
         return f"Trace({self.kernel} on {self.soc}, {len(self.cores)} cores, {len(self.instrs)} instructions, {len(self.accesses)} ranges)"

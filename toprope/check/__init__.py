@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Literal
 
 from toprope import runtime
+from toprope.check.arguments import argument_types, claims
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
@@ -26,7 +27,7 @@ _ENDS_EARLY = {
     "queue-without-buffer", "queue-no-free-buffer", "deque-from-empty-queue", "queue-depth-exceeded", "enque-in-wrong-state",
     "tensor-of-another-queue", "buffer-not-initialised", "buffer-of-size-zero", "buffer-over-capacity", "too-many-buffers",
     "event-ids-exhausted", "event-id-collision", "flag-set-twice", "flag-wait-without-set", "no-pipe", "deadlock", "cross-flag-overflow", "kernel-crash",
-    "kernel-exception", "kernel-time-limit", "kernel-trap", "kernel-assert", "matmul-bias-not-planned", "matmul-tiling-invalid",
+    "kernel-exception", "kernel-exit", "kernel-trace-limit", "division-by-zero", "kernel-time-limit", "kernel-trap", "kernel-assert", "matmul-bias-not-planned", "matmul-tiling-invalid",
     "matmul-without-cube-core", "matmul-spill-too-large",
 }  # fmt: skip
 _CONSEQUENCES = {
@@ -74,11 +75,17 @@ def check(
     seen += decided(told, trace, opinion)
     if opinion and _looks_at_flags(trace) and not any(f.severity == "error" for _, f in seen):
         seen += [(len(trace.instrs), f) for f in opinion.findings_in_reverse(_races_of(soc, sync))]
-    left = [*registers_left(trace), *reserved_flags(trace)]
+    left = [*argument_types(trace), *registers_left(trace), *reserved_flags(trace)]
     if not any(f.severity == "error" for _, f in seen):
         left += unwritten_outputs(trace, poisoned)
-    if not any(f.severity == "error" for _, f in seen):  # an access that was refused leaves its memory untouched
-        left += [*unused_buffers(trace, soc, replayed.buffer_used), *unused_arguments(trace, replayed.arguments_used)]
+    if not any(
+        f.severity == "error" for f in (*left, *(f for _, f in seen))
+    ):  # an access that was refused leaves its memory untouched
+        left += [
+            *unused_buffers(trace, soc, replayed.buffer_used),
+            *unused_arguments(trace, replayed.arguments_used),
+            *claims(trace),
+        ]
     seen += [(len(trace.instrs), finding) for finding in left]
     seen += [(f.data["instr"], f) for f in overlapping_operands(trace)]
     seen = with_consequences(seen)

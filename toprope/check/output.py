@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toprope.check.vendor_lines import vendor_lines
+from toprope.commandline import SARIF, document, version
 from toprope.errors import BadInput
 from toprope.finding import Finding, Severity, codes
 from toprope.trace import Trace
@@ -46,10 +47,8 @@ def text(findings: Sequence[Finding], trace: Trace) -> str:
 
 def as_json(findings: Sequence[Finding], trace: Trace) -> str:
     """For programs: kernel, chip, blocks, and one object per finding. Keys are stable."""
-    return json.dumps(
-        {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks, "findings": [_plain(f) for f in findings]},
-        indent=2,
-    )
+    body = {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks, "ended_early": bool(trace.signal)}
+    return document("check", body | {"findings": [_plain(f) for f in findings]})
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
@@ -81,13 +80,18 @@ def sarif(findings: Sequence[Finding], trace: Trace | None, root: Path | None = 
     rules = [_sarif_rule(name) for name in known]
     results = [_sarif_result(f, known.index(f.code), base) for f in findings]
     run = {
-        "tool": {"driver": {"name": "toprope", "informationUri": "https://pypi.org/project/toprope", "rules": rules}},
+        "tool": {
+            "driver": {
+                "name": "toprope",
+                "version": version(),
+                "informationUri": "https://pypi.org/project/toprope",
+                "rules": rules,
+            }
+        },
         "properties": {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks} if trace else {},
         "results": results,
     }
-    return json.dumps(
-        {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}, indent=2
-    )
+    return json.dumps({"$schema": SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
 def _sarif_rule(name: str) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,14 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from toprope import api
+from toprope.commandline import Parser, document
 from toprope.errors import BadInput
 
 
 def main(argv: list[str]) -> int:
     """List functions, explain one, or count the names of a table that are implemented."""
-    p = argparse.ArgumentParser(
-        prog="toprope api", description="The Ascend C functions implemented here, read from the headers."
-    )
+    p = Parser(prog="toprope api", description="The Ascend C functions implemented here, read from the headers.")
     p.add_argument("name", nargs="?", help="explain one function")
     p.add_argument(
         "--coverage", type=Path, metavar="FILE", help="count the names in the first column of a tab-separated table"
@@ -39,7 +36,7 @@ def main(argv: list[str]) -> int:
             )
         functions = {options.name: functions[options.name]}
     if options.json:
-        print(json.dumps([asdict(f) for f in functions.values()], indent=1))
+        print(document("api", {"functions": [asdict(f) for f in functions.values()]}))
         return 0
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("function", "meaning", "element types", "chips", "header"):
@@ -55,7 +52,7 @@ def _coverage(listing: Path, as_json: bool) -> int:
     have, missing = api.coverage(listing)
     reasons = {name: api.reason_missing(name) for name in missing}
     if as_json:
-        print(json.dumps({"implemented": have, "missing": reasons}, indent=1))
+        print(document("api-coverage", {"implemented": have, "missing": reasons}))
         return 0
     elsewhere = [name for name, why in reasons.items() if "950" in why or "themselves" in why]
     here = len(have) + len(missing) - len(elsewhere)

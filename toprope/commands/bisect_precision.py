@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import numpy as np
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.commandline import document
+from toprope.commands.launching import Prepared, ended_early, parser, prepare
 from toprope.errors import TopropeError
 from toprope.launch import references
 from toprope.precision import report
@@ -26,35 +24,21 @@ def main(argv: list[str]) -> int:
     )
     p.add_argument("--all", action="store_true", help="the whole chain of steps and every line")
     options = p.parse_intermixed_args(argv)
-    prepared = prepare(options)
-    if prepared is None:
-        return 0
-    return in_child(lambda: _bisect(prepared), options.time_limit)
+    return _bisect(prepare(options))
 
 
 def _bisect(prepared: Prepared) -> int:
     before = {n: v.copy() for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
-    launch = prepared.launch
-    run = prepared.kernel[launch.blocks](
-        *prepared.arguments.values(),
-        soc=launch.soc,
-        tiling_key=launch.tiling_key,
-        time_limit_s=prepared.options.time_limit,
-        sync=prepared.options.sync,
-        capture_limit_bytes=CAPTURE_LIMIT_BYTES,
-    )
+    prepared.options.capture_limit_bytes = CAPTURE_LIMIT_BYTES
+    run, _ = prepared.run()
     if run.trace.signal:
-        print(
-            "the kernel crashed or hung before its end; `toprope check` with the same arguments says where",
-            file=sys.stderr,
-        )
-        return CRASHED
+        raise ended_early(run)
     replayed = replay(run.trace, run.soc, before)
     arrays = {n: v for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
     diagnosis = diagnose(replayed, arrays)
     against, complaint = _against(prepared, before, replayed)
     if prepared.options.json:
-        print(json.dumps(report.as_json(diagnosis, replayed, against), indent=1))
+        print(document("bisect-precision", report.as_json(diagnosis, replayed, against)))
     else:
         report.show(diagnosis, replayed, against, everything=prepared.options.all)
     if complaint is not None:

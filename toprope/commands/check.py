@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from toprope.check import check, output, suppress
-from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.commandline import CRASHED
+from toprope.commands.launching import Prepared, parser, prepare
 from toprope.kernel import CHECK_OVERFLOW, Run
 from toprope.order import inserted
 
@@ -28,8 +29,7 @@ def main(argv: list[str]) -> int:
     options = p.parse_intermixed_args(argv)
     if options.overflow:
         options.defines.append(CHECK_OVERFLOW)
-    prepared = prepare(options)
-    return 0 if prepared is None else in_child(lambda: _check(prepared), options.time_limit)
+    return _check(prepare(options))
 
 
 def _only_manual(run: Run) -> int:

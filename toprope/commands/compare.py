@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 from rich.console import Console
 
 from toprope import soc
+from toprope.commandline import Parser, document
 from toprope.errors import BadInput
 from toprope.report.text import bar
 
 
 def main(argv: list[str]) -> int:
     """Compare two JSON reports (of `toprope run --json` or `profile --json`): time, pipes, lines, findings."""
-    p = argparse.ArgumentParser(prog="toprope compare", description="What changed from one report to another.")
+    p = Parser(prog="toprope compare", description="What changed from one report to another.")
     p.add_argument("before", type=Path, help="report of `toprope profile ... --json`")
     p.add_argument("after", type=Path, help="the other report")
     p.add_argument("--json", action="store_true", help="machine-readable output")
@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
     before, after = _read(options.before), _read(options.after)
     changes = difference(before, after)
     if options.json:
-        print(json.dumps(changes, indent=1))
+        print(document("compare", changes))
     else:
         _show(before, after, changes)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from toprope.cache import cache_dir
+from toprope.commandline import Parser
 from toprope.compat.survey import Row, as_json, as_junit, count, ranking, survey, test_totals
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC
@@ -20,7 +20,7 @@ from toprope.soc import load
 
 def main(argv: list[str]) -> int:
     """Exit code 0 if every operator compiles and every test that ran passed, 1 if not, 2 bad input."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope compat",
         description="Compile every kernel of an operator repository for a chip and say what is missing.",
         epilog="A repository is read where it is and never written to. docs/compat.md explains the columns.",

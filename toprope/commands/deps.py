@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from toprope import pages
-from toprope.commands.launching import CRASHED, Prepared, in_child, parser, prepare
+from toprope.commandline import document
+from toprope.commands.launching import Prepared, ended_early, parser, prepare
 from toprope.deps import Graph, dependences, path_by_line
 from toprope.errors import BadInput
 
@@ -26,8 +26,7 @@ def main(argv: list[str]) -> int:
     p.add_argument("--format", choices=FORMATS, default="text", help="text, dot (for Graphviz) or html")
     p.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to the screen")
     options = p.parse_intermixed_args(argv)
-    prepared = prepare(options)
-    return 0 if prepared is None else in_child(lambda: _deps(prepared), options.time_limit)
+    return _deps(prepare(options))
 
 
 def _deps(prepared: Prepared) -> int:
@@ -37,14 +36,14 @@ def _deps(prepared: Prepared) -> int:
         raise BadInput(f"--core {options.core}: the run has {len(run.trace.cores)} cores", cure="count from 0")
     graph = dependences(run, options.core)
     form = {"text": text, "dot": dot, "html": page}[options.format]
-    shown = json.dumps(as_json(graph), indent=1) if options.json else form(graph, options.tensors)
+    shown = document("deps", as_json(graph)) if options.json else form(graph, options.tensors)
     if options.output:
         options.output.write_text(shown + "\n")
         print(f"wrote {options.output}")
     else:
         print(shown)
     if run.trace.signal:
-        return CRASHED
+        raise ended_early(run)
     return 1 if any(not d.by for d in graph.dependences) else 0
 
 
@@ -136,6 +135,7 @@ def as_json(graph: Graph) -> dict[str, Any]:
     """Everything as data; nodes are source lines."""
     return {
         "kernel": graph.run.kernel,
+        "ended_early": bool(graph.run.trace.signal),
         "core": graph.core,
         "lines": [
             {"kind": k, "earlier": a, "later": b, "space": space, "ordered_by": by, "count": n}

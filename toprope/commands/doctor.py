@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
 import re
@@ -23,6 +21,7 @@ from rich.table import Table
 
 from toprope.build import compiler
 from toprope.cache import cache_dir
+from toprope.commandline import Parser, document
 from toprope.errors import NoCompiler, TopropeError
 from toprope.kernel import load
 from toprope.language import say
@@ -258,7 +257,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def main(argv: list[str]) -> int:
     """Exit code 1 if something that the main job needs is missing."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope doctor",
         description="What is on this machine, what works with it, and how to fix what is missing.",
     )
@@ -267,7 +266,7 @@ def main(argv: list[str]) -> int:
     options = p.parse_args(argv)
     rows = checks(run_a_kernel=not options.quick)
     if options.json:
-        print(json.dumps([asdict(r) for r in rows], indent=1))
+        print(document("doctor", {"checks": [asdict(r) for r in rows]}))
     else:
         _show(rows)
     return 1 if any(r.needed and not r.ok for r in rows) else 0

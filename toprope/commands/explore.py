@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
+from toprope.commandline import CRASHED
+from toprope.commands.launching import Prepared, judged, parser, prepare
 from toprope.errors import BadInput
 from toprope.profile import diagnose
 from toprope.report import summary
@@ -15,9 +16,7 @@ def main(argv: list[str]) -> int:
     p = parser("explore", "Run a kernel and look at its timeline, memories and findings in the terminal.")
     p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
     options = p.parse_intermixed_args(argv)
-    prepared = prepare(options)
-    # No time limit on the child: the user may look as long as they like. The kernel itself has its own.
-    return 0 if prepared is None else in_child(lambda: _explore(prepared), 0)
+    return _explore(prepare(options))
 
 
 def _explore(prepared: Prepared) -> int:

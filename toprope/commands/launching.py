@@ -1,14 +1,11 @@
-"""What run, check and profile share: reading the command line into a launch, and running it in a child process."""
+"""What run, check and profile share: reading the command line into a launch."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
-import time
-import traceback
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from toprope import launch as launches
-from toprope.errors import BadInput, TopropeError
+from toprope.commandline import Parser
+from toprope.errors import BadInput, KernelEnded, TopropeError
 from toprope.kernel import Kernel, KernelFile, Run, load
 from toprope.testing.compare import Verdict, compare
+from toprope.testing.standards import standard
 from toprope.trace import Array
-
-CRASHED = 3
 
 
 @dataclass
@@ -49,6 +46,9 @@ class Prepared:
             sync=self.options.sync,
             explore=getattr(self.options, "explore", False),
             poisoned=launches.outputs(self.launch),
+            capture_limit_bytes=getattr(self.options, "capture_limit_bytes", 0),
+            in_process=False,
+            quiet=bool(self.options.json) or getattr(self.options, "format", "text") != "text",
         )
         return run, lambda: launches.references(self.launch, before)
 
@@ -69,9 +69,25 @@ def judged(
         return {}, error
 
 
+def ended_early(run: Run) -> KernelEnded:
+    """What to raise where a run that crashed or never ended leaves nothing to show."""
+    said = next(
+        (
+            f
+            for f in run.findings
+            if f.code in ("kernel-crash", "kernel-exit", "kernel-time-limit", "kernel-trace-limit", "division-by-zero")
+        ),
+        None,
+    )
+    if said is None:
+        return KernelEnded("the kernel ended early", cure="`toprope check` with the same arguments says where")
+    where = f" ({said.places[0].file}:{said.places[0].line})" if said.places else ""
+    return KernelEnded(said.message + where, cure=said.cure, code=said.code)
+
+
 def parser(verb: str, what: str) -> argparse.ArgumentParser:
     """The options that every verb which launches a kernel has."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog=f"toprope {verb}",
         description=what,
         epilog="ARGUMENTS look like x='half[8, 2048]' z='half[8, 2048] out' n=16384; see docs/launch.md. Without any, the launch file beside the kernel is used.",
@@ -110,118 +126,83 @@ def parser(verb: str, what: str) -> argparse.ArgumentParser:
     return p
 
 
-def prepare(options: argparse.Namespace) -> Prepared | None:
-    """The launch that the options describe; None (after printing what is in the file) when no argument is known at all."""
+def prepare(options: argparse.Namespace) -> Prepared:
+    """The launch that the options describe. Raises BadInput when nothing says what to launch, and for options that mean nothing."""
     file_text, _, entry = options.kernel.partition(":")
     file = Path(file_text)
-    if options.blocks is not None and options.blocks < 1:
-        raise BadInput(f"--blocks {options.blocks}: a launch needs at least one block", cure="for example --blocks 8")
+    _check_options(options)
     kernels = load(file, include=options.include, defines=options.defines)
     launch_path = options.launch or file.with_suffix(".toml")
     if options.launch and not options.launch.is_file():
         raise BadInput(
             f"there is no launch file {options.launch}", cure="leave --launch out, or write one (docs/launch.md)"
         )
-    described = _described(launch_path)
+    described = launches.described(launch_path)
     if not entry and len(kernels.kernels) > 1:
         with_launch = [n for n in kernels.kernels if n in described]
         if len(with_launch) != 1:
-            _list(kernels)
-            return None
+            raise _nothing_said(kernels, launch_path, with_launch)
         entry = with_launch[0]
     kernel = kernels[entry] if entry else next(iter(kernels.kernels.values()))
     launch = launches.read(launch_path, kernel.name)
-    for token in options.arguments:
-        name, equals, value = token.partition("=")
-        if not equals:
-            raise BadInput(f"{token!r} is not NAME=VALUE", cure="for example x='half[8, 2048]'")
+    for name, value in _pairs(options.arguments, "x='half[8, 2048]'"):
         launch.arguments[name] = launches.parse_value(value)
     if not launch.arguments and kernel.entry.parameters:
-        _list(kernels)
-        return None
-    for token in options.reference:
-        name, _, value = token.partition("=")
+        raise _nothing_said(kernels, launch_path, [])
+    for name, value in _pairs(options.reference, "z='x + y'"):
         launch.reference[name] = value
     for name in ("blocks", "soc", "standard", "seed", "tiling_key"):
         if getattr(options, name) is not None:
             setattr(launch, name, getattr(options, name))
+    launches.check(kernel, launch)
+    standard(launch.standard)
     return Prepared(kernel, launch, launches.arguments(kernel, launch), options)
 
 
-def _described(path: Path) -> set[str]:
-    try:
-        return {
-            line.strip()[1:-1]
-            for line in path.read_text().splitlines()
-            if line.strip().startswith("[") and "." not in line
-        }
-    except OSError:
-        return set()
+def _pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
+    """NAME=VALUE words; a name that is given twice is a mistake, because only one of the values could count."""
+    pairs: list[tuple[str, str]] = []
+    for token in tokens:
+        name, equals, value = token.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"{token!r} is not NAME=VALUE", cure=f"for example {example}")
+        if name.strip() in dict(pairs):
+            raise BadInput(f"{name.strip()} is given twice", cure="give each name once")
+        pairs.append((name.strip(), value))
+    return pairs
 
 
-def _list(kernels: KernelFile) -> None:
-    print(f"{kernels.path} has {len(kernels.kernels)} kernel{'s' if len(kernels.kernels) > 1 else ''}:")
-    for kernel in kernels.kernels.values():
-        print(f"  {kernel.entry.signature}   line {kernel.entry.line}, {kernel.entry.task_type}")
-    first = next(iter(kernels.kernels.values()))
-    print(f"\nto run one, describe its arguments (docs/launch.md):\n  {launches.example_command(first)}")
-
-
-def in_child(work: Callable[[], int], time_limit_s: float) -> int:
-    """Run `work` in a child process, so that a kernel with wild pointers cannot take the report down with it.
-
-    The runtime turns most crashes and hangs into findings inside the child; what is left (a corrupted heap, a blocked signal)
-    ends here in one message and exit code 3.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        code = CRASHED
-        try:
-            code = work()
-        except TopropeError as error:
-            print(error, file=sys.stderr)
-            code = 2
-        except KeyboardInterrupt:
-            code = 130
-        except Exception as error:
-            # A mistake of ours: one line for the user, the traceback for whoever reports it.
-            print(
-                f"internal-error: {type(error).__name__}: {error}\ncure: please report this; TOPROPE_DEBUG=1 shows where it happened",
-                file=sys.stderr,
-            )
-            if os.environ.get("TOPROPE_DEBUG"):
-                traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    deadline = time.monotonic() + (time_limit_s * 2 + 60 if time_limit_s else float("inf"))
-    pause = 0.001
-    while True:
-        try:
-            pid, status = os.waitpid(child, os.WNOHANG)
-        except KeyboardInterrupt:
-            os.kill(child, signal.SIGKILL)
-            raise
-        if pid:
-            break
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            print(
-                f"kernel-time-limit: the run did not end within {time_limit_s:g} s and could not be interrupted\ncure: raise --time-limit or look for an endless loop",
-                file=sys.stderr,
-            )
-            return CRASHED
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        print(
-            f"kernel-crash: the kernel destroyed its process ({name}), most likely by writing through a wild pointer\ncure: use GlobalTensor/LocalTensor accesses, which are checked, or run under gdb",
-            file=sys.stderr,
+def _check_options(options: argparse.Namespace) -> None:
+    if options.blocks is not None and not 1 <= options.blocks <= launches.MOST_BLOCKS:
+        raise BadInput(
+            f"--blocks {options.blocks}: a launch has 1 to {launches.MOST_BLOCKS} blocks", cure="for example --blocks 8"
         )
-        return CRASHED
-    return os.WEXITSTATUS(status)
+    if not math.isfinite(options.time_limit) or options.time_limit < 0:
+        raise BadInput(f"--time-limit {options.time_limit}", cure="give seconds, or 0 for no limit")
+    for folder in options.include:
+        if not folder.is_dir():
+            raise BadInput(f"-I {folder}: there is no such folder", cure="check the path")
+    for define in options.defines:
+        if not re.fullmatch(r"[A-Za-z_]\w*(\([^()]*\))?(=.*)?", define, re.S):
+            raise BadInput(f"-D {define}: that is no name", cure="write -D NAME or -D NAME=VALUE")
+
+
+def _nothing_said(kernels: KernelFile, launch_path: Path, several: Sequence[str]) -> BadInput:
+    """Why nothing can be launched: what is in the file, and a complete command."""
+    listed = "".join(
+        f"\n  {k.entry.signature}   line {k.entry.line}, {k.entry.task_type}" for k in kernels.kernels.values()
+    )
+    count = f"{len(kernels.kernels)} kernel{'s' if len(kernels.kernels) > 1 else ''}"
+    why = (
+        f"{launch_path} describes {len(several)} of them: {', '.join(several)}"
+        if several
+        else f"no arguments are given, and {launch_path} "
+        + ("describes none of them" if launch_path.is_file() else "does not exist")
+    )
+    first = kernels[several[0]] if several else next(iter(kernels.kernels.values()))
+    how = (
+        f"name one: {kernels.path}:{several[0]}"
+        if several
+        else f"describe its arguments (docs/launch.md): {launches.example_command(first)}"
+    )
+    return BadInput(f"nothing was run: {kernels.path} has {count}, and {why}{listed}", cure=how, code="nothing-to-run")

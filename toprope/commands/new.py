@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.new.files import DEFAULT_UNITS, Skeleton, project_files, write_project
 from toprope.new.from_tile import load_tile_kernel, tile_project_files
@@ -26,7 +27,7 @@ then:  toprope test add_custom
 
 def main(argv: list[str]) -> int:
     """Exit code 0; 2 for a prototype or a folder that cannot be used, with nothing written."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope new",
         description="Write an operator project that passes its tests at once.",
         epilog=_EPILOG,

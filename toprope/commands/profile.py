@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
+from toprope.commandline import CRASHED, document
+from toprope.commands.launching import Prepared, judged, parser, prepare
 from toprope.profile import diagnose
 from toprope.report import flame, html, msprof, perfetto, summary, text
 
@@ -35,8 +35,7 @@ def main(argv: list[str]) -> int:
     )
     p.add_argument("--time-only", action="store_true", help="skip the arithmetic: faster, results are not computed")
     options = p.parse_intermixed_args(argv)
-    prepared = prepare(options)
-    return 0 if prepared is None else in_child(lambda: _profile(prepared), options.time_limit)
+    return _profile(prepare(options))
 
 
 def _profile(prepared: Prepared) -> int:
@@ -57,7 +56,7 @@ def _profile(prepared: Prepared) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path)
     if options.json:
-        print(json.dumps(summary.as_json(result), indent=1))
+        print(document("profile", summary.as_json(result, complaint)))
     else:
         text.show(result)
         for path in filter(None, (options.html, options.flame, options.trace, options.csv)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
-from toprope.commands.launching import CRASHED, Prepared, in_child, judged, parser, prepare
+from toprope.commandline import CRASHED, document
+from toprope.commands.launching import Prepared, judged, parser, prepare
 from toprope.kernel import DEFAULT_SOC
 from toprope.report import summary, text
 from toprope.soc import load as load_soc
@@ -39,10 +39,7 @@ def main(argv: list[str]) -> int:
     sources = [Path(options.kernel), *(Path(a) for a in options.arguments if a.endswith(SOURCES))]
     if any(map(is_program, sources)):
         return _run_program(options, sources)
-    prepared = prepare(options)
-    if prepared is None:
-        return 0
-    return in_child(lambda: _run(prepared), options.time_limit)
+    return _run(prepare(options))
 
 
 def _run(prepared: Prepared) -> int:
@@ -54,7 +51,7 @@ def _run(prepared: Prepared) -> int:
         for name, array in run.outputs.items():
             np.save(prepared.options.save / f"{name}.npy", array)
     if prepared.options.json:
-        print(json.dumps(summary.as_json(result), indent=1))
+        print(document("run", summary.as_json(result, complaint)))
     else:
         text.show(result, verbose=prepared.options.verbose)
     if complaint is not None:
@@ -79,6 +76,7 @@ def _run_program(options: argparse.Namespace, sources: list[Path]) -> int:
         projects=options.project,
         time_limit_s=options.time_limit,
         host_limit_s=options.program_limit,
+        quiet=options.json,
     )
     finish(result, as_json_text=options.json, verbose=options.verbose)
     if result.code < 0:

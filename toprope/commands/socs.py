@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-
 from rich.console import Console
 from rich.table import Table
 
 from toprope import soc
+from toprope.commandline import Parser, document
 
 
 def main(argv: list[str]) -> int:
     """List the chips, show some side by side, or one with its sources."""
-    p = argparse.ArgumentParser(prog="toprope socs", description="The chips; '?' marks an assumed number.")
+    p = Parser(prog="toprope socs", description="The chips; '?' marks an assumed number.")
     p.add_argument("names", nargs="*", help="chips to show; one alone is shown with kinds and sources")
     p.add_argument("--json", action="store_true", help="machine-readable output")
     options = p.parse_args(argv)
     chips = [soc.load(n) for n in options.names]
     if options.json:
         shown = chips or [soc.load(n) for n in soc.names()]
-        print(json.dumps({c.name: {path: c.number(path) for path in c.numbers()} for c in shown}, indent=1))
+        print(document("socs", {"chips": {c.name: {path: c.number(path) for path in c.numbers()} for c in shown}}))
         return 0
     out = Console(highlight=False, soft_wrap=True)
     if not chips:

@@ -165,14 +165,16 @@ def band_as_json(band: Band) -> dict[str, Any]:
     }
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
-    """The summary as plain data (stable keys)."""
+def as_json(summary: Summary, complaint: Exception | None = None) -> dict[str, Any]:
+    """The summary as plain data (stable keys); `complaint` is why the outputs could not be compared."""
     run = summary.run
     return {
         "kernel": run.kernel,
         "soc": run.soc.name,
         "blocks": run.blocks,
-        "passed": summary.passed,
+        "passed": summary.passed and complaint is None,
+        "complaint": str(complaint) if complaint else None,
+        "ended_early": bool(run.trace.signal),
         "verdicts": {
             n: {"passed": v.passed, "metrics": {k: _finite(x) for k, x in v.metrics.items()}}
             for n, v in summary.verdicts.items()

@@ -106,6 +106,8 @@ def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:
 
 def _time(out: Console, summary: Summary) -> None:
     timeline = summary.run.timeline
+    if summary.run.trace.signal:
+        out.print("[bold]time[/]      the run did not come to its end; this is the time of what was recorded of it")
     out.print(
         f"[bold]{_label('time')}[/]{summary.microseconds:.2f} µs predicted, {timeline.band} µs on the device; {timeline.cycles:,.0f} cycles, {timeline.assumed_share:.0%} of them rest on assumed numbers"
     )

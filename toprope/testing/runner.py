@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.testing.execution import PASSED, SKIPPED, Result
 from toprope.testing.report import write_html, write_json
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope test",
         description="Run operator cases and judge them by a precision standard.",
         epilog=EPILOG,

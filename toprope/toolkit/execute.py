@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -52,6 +53,14 @@ def _listening(operators: dict[str, Any]) -> Iterator[tuple[str, list[Session]]]
             thread.join(600)
 
 
+def _end_with_parent() -> None:
+    _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+_LIBC = ctypes.CDLL(None)
+_END_WITH_PARENT = _end_with_parent if sys.platform == "linux" else None
+
+
 def run(
     command: Sequence[str],
     *,
@@ -59,8 +68,9 @@ def run(
     limit_s: float = 0.0,
     environment: Mapping[str, str] | None = None,
     operators: dict[str, Any] | None = None,
+    quiet: bool = False,
 ) -> Finished:
-    """Run a command and follow the programs in it. `limit_s` 0: no limit. `operators` are loaded projects whose aclnn functions it calls. Raises BadInput for a command that does not start."""
+    """Run a command and follow the programs in it; if `quiet`, what it prints goes to standard error. `limit_s` 0: no limit. `operators` are loaded projects whose aclnn functions it calls. Raises BadInput for a command that does not start."""
     place = prefix()
     env = dict(os.environ)
     env |= variables(place, env)
@@ -73,7 +83,13 @@ def run(
         env.pop("TOPROPE_REPORT", None)
         sys.stdout.flush()
         try:
-            child = subprocess.Popen(command, env=env, start_new_session=bool(limit_s))
+            child = subprocess.Popen(
+                command,
+                env=env,
+                start_new_session=bool(limit_s),
+                stdout=2 if quiet else None,
+                preexec_fn=_END_WITH_PARENT,
+            )
         except OSError as error:
             raise BadInput(
                 f"{command[0]} does not start: {error.strerror}", cure="toprope exec -- COMMAND ARGUMENTS"
@@ -85,8 +101,11 @@ def run(
                 timed_out = True
                 os.killpg(child.pid, signal.SIGKILL)
                 code = child.wait()
-            except KeyboardInterrupt:  # the child has had the signal too
-                code = child.wait(10)
+            except BaseException:  # Ctrl-C, SIGTERM: what was started ends too
+                with suppress(OSError):
+                    os.killpg(child.pid, signal.SIGKILL) if limit_s else child.kill()
+                child.wait(10)
+                raise
     finished = Finished(code, sessions, timed_out)
     _say_how_it_ended(finished, limit_s)
     return finished

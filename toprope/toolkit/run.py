@@ -112,8 +112,9 @@ def run_program(
     projects: Sequence[Path] = (),
     time_limit_s: float = 60.0,
     host_limit_s: float = 600.0,
+    quiet: bool = False,
 ) -> Finished:
-    """Compile and run a program in the current folder; its output goes to this process's. Limits: of one launch, and of the whole.
+    """Compile and run a program in the current folder; its output goes to this process's, if `quiet` to standard error. Limits: of one launch, and of the whole.
 
     `projects` are operator projects whose aclnn functions it calls; those in folders around it are found. Raises BadInput, CompileFailed.
     """
@@ -124,6 +125,7 @@ def run_program(
         limit_s=host_limit_s,
         environment={"TOPROPE_TIME_LIMIT": f"{time_limit_s:g}"},
         operators=dict(program.operators),
+        quiet=quiet,
     )
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toprope.check.output import sarif
+from toprope.commandline import document
 from toprope.finding import Finding
 from toprope.toolkit.clock import LINK_SOURCE, perfetto
 from toprope.toolkit.session import CopyRow, Finished, LaunchRow, Session
@@ -29,7 +30,7 @@ def finish(finished: Finished, *, as_json_text: bool, verbose: bool = False, rep
         rows = [as_json(s) for s in sessions]
         data = rows[0] if len(rows) == 1 else {"programs": rows}
         data |= {"exit_code": finished.code, "timed_out": finished.timed_out}
-        print(json.dumps(data, indent=1))
+        print(document("program", data))
         return
     for session in sessions:
         ended = (

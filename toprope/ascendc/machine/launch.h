@@ -31,6 +31,8 @@ struct TopropeLaunch {
     toprope::TopropeDelay* delay;  // nullptr: every instruction takes effect in program order
     const uint32_t* core_order;    // nullptr: core 0 runs first; else every core's number once
     uint32_t poison_flipped;       // bits in which undefined memory differs from its usual 0xff
+    uint64_t trace_limit_bytes;    // 0: as large as the memory is
+    uint64_t cut_instrs;           // so many instructions are kept of a run that a limit has ended; 0: all
 };
 
 int toprope_run(const TopropeLaunch* launch);

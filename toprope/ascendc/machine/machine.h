@@ -118,6 +118,7 @@ uint16_t register_op(const Op& op);
 const GmBuffer* find_gm(const void* address);
 const GmBuffer* nearest_gm(const void* address);
 void add_buffer(const Buffer& buffer);
+void note_view(const void* pointer, uint64_t bytes, Dtype type, Site site);
 // Adds a finding; printf-style. Same code at the same site counts up.
 TOPROPE_COLD void report(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
 TOPROPE_COLD void warn(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));

@@ -1,10 +1,17 @@
 // The runtime behind the headers: tables, reports, fibers and the launcher. Compiled once per machine; kernels link to it.
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
@@ -43,12 +50,15 @@ Column<const Op*> ops;        // the table of the trace
 Column<const Op*> op_copies;  // every registered declaration: the AIC and AIV builds have one each
 Column<Report> reports;
 Column<Buffer> buffers;
+Column<GmView> views;
 Column<GmBuffer> gm_buffers;
 Column<Captured> captured;
 Column<uint8_t> captured_bytes;
 uint32_t site_slot[kSiteSlots];
 Core* cores = nullptr;
 uint32_t cores_used = 0;
+uint64_t trace_limit_bytes = 0, trace_bytes = 0, cut_instrs = 0;
+[[noreturn]] void trace_is_full();
 
 }  // namespace
 
@@ -79,6 +89,10 @@ void* scheduler = nullptr;  // its stack pointer while a fiber runs
 sigjmp_buf crash_exit;
 volatile sig_atomic_t crash_signal = 0;
 volatile sig_atomic_t inside_kernel = 0, overdue = 0;
+constexpr int kTraceFull = -1;           // beside the numbers of signals: the trace has reached its limit
+const uint8_t* crash_address = nullptr;  // what the instruction that crashed touched
+void* crash_at = nullptr;                // the instruction itself
+uint64_t crash_library = 0, crash_offset = 0, left_out = 0;
 void (*entry_of[3])(void**) = {nullptr, nullptr, nullptr};
 void** entry_arguments = nullptr;
 
@@ -150,15 +164,68 @@ void on_alarm() {
     set_alarm(0.2);
 }
 
-void on_crash(int number) {
+void tear_out(int number) {
+    crash_signal = number;
+    siglongjmp(crash_exit, 1);
+}
+
+void trace_is_full() {
+    tear_out(kTraceFull);
+    __builtin_unreachable();
+}
+
+void on_crash(int number, siginfo_t* info, void* context) {
     if (number == SIGALRM && (overdue == 0 || !inside_kernel)) return on_alarm();
     if (!inside_kernel) {
         signal(number, SIG_DFL);
         raise(number);
         return;
     }
-    crash_signal = number;
-    siglongjmp(crash_exit, number);
+    crash_address = static_cast<const uint8_t*>(info->si_addr);
+#if defined(__linux__) && defined(__x86_64__)
+    crash_at = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__linux__) && defined(__aarch64__)
+    crash_at = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
+#else
+    static_cast<void>(context);
+#endif
+    tear_out(number);
+}
+
+void say_why(double time_limit_s) {
+    const Site here = self->last_site;
+    const unsigned core = self->index;
+    if (crash_signal == SIGALRM)
+        return report("kernel-time-limit", here, nullptr, "core %u was still running after %g s; its last instruction was here", core,
+                      time_limit_s);
+    if (crash_signal == kTraceFull)
+        return report("kernel-trace-limit", here, nullptr,
+                      "core %u had not ended when the record of the run reached its limit of %llu MiB; its last instruction was here", core,
+                      static_cast<unsigned long long>(trace_limit_bytes >> 20));
+    Dl_info where{};
+    if (crash_at != nullptr && dladdr(crash_at, &where) != 0) {
+        crash_offset = static_cast<uint64_t>(static_cast<uint8_t*>(crash_at) - static_cast<uint8_t*>(where.dli_fbase));
+        for (int t = 0; t < 3; ++t) {
+            Dl_info entry{};
+            if (entry_of[t] != nullptr && dladdr(reinterpret_cast<void*>(entry_of[t]), &entry) != 0 && entry.dli_fbase == where.dli_fbase)
+                crash_library = static_cast<uint64_t>(t) + 1;
+        }
+    }
+    if (crash_signal == SIGFPE)
+        return report("division-by-zero", here, nullptr, "core %u divides an integer by zero at or after this instruction", core);
+    if (crash_signal == SIGABRT) return report("kernel-crash", here, nullptr, "core %u called abort() at or after this instruction", core);
+    char hint[120] = "";
+    if (crash_signal == SIGSEGV || crash_signal == SIGBUS) {
+        const GmBuffer* near = nearest_gm(crash_address);
+        const int64_t at = near != nullptr ? crash_address - near->host : 0;
+        if (crash_address < reinterpret_cast<const uint8_t*>(4096))
+            std::snprintf(hint, sizeof hint, ": it used a null pointer");
+        else if (near != nullptr && at > -8192 && at < static_cast<int64_t>(near->bytes) + 8192)
+            std::snprintf(hint, sizeof hint, ": it touched byte %lld of %s, which has %llu bytes", static_cast<long long>(at), near->name,
+                          static_cast<unsigned long long>(near->bytes));
+    }
+    report("kernel-crash", here, nullptr, "core %u died of signal %d (%s) at or after this instruction%s", core,
+           static_cast<int>(crash_signal), strsignal(crash_signal), hint);
 }
 
 void resume(Core* core) {
@@ -199,8 +266,9 @@ void run_all(const uint32_t* order) {
 
 struct Alternate {  // signal handlers need a stack of their own: a fiber's may be what overflowed
     stack_t old_stack{};
-    struct sigaction old_action[5]{};
-    static constexpr int kSignals[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
+    static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
+    static constexpr int kCount = 6;
+    struct sigaction old_action[kCount]{};
     void* stack = nullptr;
     Alternate() {
         stack = std::malloc(1 << 16);
@@ -209,12 +277,12 @@ struct Alternate {  // signal handlers need a stack of their own: a fiber's may 
         s.ss_size = 1 << 16;
         sigaltstack(&s, &old_stack);
         struct sigaction action{};
-        action.sa_handler = on_crash;
-        action.sa_flags = SA_ONSTACK | SA_NODEFER;
-        for (int i = 0; i < 5; ++i) sigaction(kSignals[i], &action, &old_action[i]);
+        action.sa_sigaction = on_crash;
+        action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO;
+        for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &action, &old_action[i]);
     }
     ~Alternate() {
-        for (int i = 0; i < 5; ++i) sigaction(kSignals[i], &old_action[i], nullptr);
+        for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &old_action[i], nullptr);
         sigaltstack(&old_stack, nullptr);
         std::free(stack);
     }
@@ -277,6 +345,17 @@ using namespace toprope;
 
 extern "C" {
 
+// Where a launch in a process of its own finds its kernel, and where its report goes.
+struct TopropeChild {
+    const char* libraries[3];  // by CoreType
+    const char* symbol;
+    const uint32_t* argument_bytes;
+    uint32_t argument_count;
+    int32_t report, quiet, parent;
+};
+
+static void end_of_run();
+
 void toprope_release() {
     for (uint32_t i = 0; i < cores_used; ++i) {
         cores[i].instrs.release();
@@ -291,6 +370,7 @@ void toprope_release() {
     sites.release();
     reports.release();
     buffers.release();
+    views.release();
     gm_buffers.release();
     captured.release();
     captured_bytes.release();
@@ -337,6 +417,11 @@ int toprope_run(const TopropeLaunch* launch) {
     open_schedule(launch->delay);
     watched = capturing || launch->delay != nullptr;
     crash_signal = overdue = 0;
+    crash_at = nullptr;
+    crash_library = crash_offset = left_out = 0;
+    trace_limit_bytes = launch->trace_limit_bytes;
+    trace_bytes = 0;
+    cut_instrs = launch->cut_instrs;
     {
         Alternate handlers;
         if (launch->time_limit_s > 0) set_alarm(launch->time_limit_s);
@@ -344,12 +429,7 @@ int toprope_run(const TopropeLaunch* launch) {
             run_all(launch->core_order);
         } else {
             inside_kernel = 0;
-            if (crash_signal == SIGALRM)
-                report("kernel-time-limit", self->last_site, nullptr, "core %u was still running after %g s; its last instruction was here",
-                       self->index, launch->time_limit_s);
-            else
-                report("kernel-crash", self->last_site, nullptr, "core %u died of signal %d (%s) at or after this instruction", self->index,
-                       static_cast<int>(crash_signal), strsignal(crash_signal));
+            say_why(launch->time_limit_s);
         }
         set_alarm(0);
     }
@@ -357,13 +437,33 @@ int toprope_run(const TopropeLaunch* launch) {
     munmap(stacks, kStackStride * cores_used);
     for (uint32_t i = 0; i < cores_used; ++i) std::free(fibers[i].locals);
     std::free(static_cast<void*>(fibers));
+    end_of_run();
+    return crash_signal;
+}
+
+// What the report of a run needs no more, and the rest of a run that a limit has ended: an endless loop says everything in its first
+// rounds.
+static void end_of_run() {
     for (uint32_t i = 0; i < cores_used; ++i) {
         cores[i].fiber = nullptr;
         for (auto& m : cores[i].memory) m = nullptr;
     }
-    return crash_signal;
+    if (cut_instrs == 0 || (crash_signal != SIGALRM && crash_signal != kTraceFull)) return;
+    const uint64_t most = std::max<uint64_t>(1, cut_instrs / cores_used);
+    for (uint32_t i = 0; i < cores_used; ++i) {
+        Core& core = cores[i];
+        if (core.instrs.size <= most) continue;
+        left_out += core.instrs.size - most;
+        core.instrs.size = most;
+        uint64_t accesses = 0;
+        for (uint64_t k = 0; k < most; ++k) accesses += core.instrs.data[k].accesses;
+        core.accesses.size = std::min(core.accesses.size, accesses);
+    }
+    for (uint64_t i = 0; i < reports.size; ++i) {
+        Report& r = reports.data[i];
+        r.instr = std::min(r.instr, cores[r.core].instrs.size);
+    }
 }
-
 uint32_t toprope_core_count() { return cores_used; }
 void toprope_core(uint32_t i, const void** instrs, uint64_t* instr_count, const void** accesses, uint64_t* access_count) {
     *instrs = cores[i].instrs.data;
@@ -396,3 +496,7 @@ const Report* toprope_reports() { return reports.data; }
 uint64_t toprope_buffer_count() { return buffers.size; }
 const Buffer* toprope_buffers() { return buffers.data; }
 }
+
+#include "image.cpp"
+
+#include "child.cpp"

@@ -169,7 +169,7 @@ void end_delayed() {
 }  // namespace
 
 void before_instruction(const Op& op, Site site) {
-    if (overdue != 0) on_crash(SIGALRM);
+    if (overdue != 0) tear_out(SIGALRM);
     if (capturing) capture_written();
     if (schedule.delay == nullptr) return;
     end_delayed();

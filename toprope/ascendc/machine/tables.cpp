@@ -25,10 +25,26 @@ uint16_t register_op(const Op& op) {
     return static_cast<uint16_t>(ops.size - 1);
 }
 
+// Makes room in a column of the trace, up to the limit of the run.
+template <typename T>
+static TOPROPE_COLD void widen(Column<T>& column) {
+    uint64_t more = column.capacity != 0 ? column.capacity : 1024;
+    if (trace_limit_bytes != 0 && trace_bytes + more * sizeof(T) > trace_limit_bytes) {
+        more = (trace_limit_bytes - std::min(trace_bytes, trace_limit_bytes)) / sizeof(T);
+        if (more < 1024) trace_is_full();
+    }
+    void* wider = std::realloc(static_cast<void*>(column.data), (column.capacity + more) * sizeof(T));
+    if (wider == nullptr) trace_is_full();
+    trace_bytes += more * sizeof(T);
+    column.capacity += more;
+    column.data = static_cast<T*>(wider);
+}
+
 Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
     if (TOPROPE_UNLIKELY(op.id == kNoOp)) op.id = register_op(op);
     if (TOPROPE_UNLIKELY(self->referenced.at != nullptr)) settle_reference();
     if (TOPROPE_UNLIKELY(watched)) before_instruction(op, site);
+    if (TOPROPE_UNLIKELY(self->instrs.size == self->instrs.capacity)) widen(self->instrs);
     Instr* instr = self->instrs.grow();
     *instr = {op.id, static_cast<uint8_t>(pipe), 0, site_index(site), work, arg};
     self->last_site = site;
@@ -37,6 +53,7 @@ Instr& record(const Op& op, Pipe pipe, Site site, uint32_t work, uint32_t arg) {
 
 void touch(Instr& instr, Space space, Mode mode, uint64_t address, uint64_t row_bytes, uint64_t rows, int64_t stride, bool more,
            bool masked) {
+    if (TOPROPE_UNLIKELY(self->accesses.size == self->accesses.capacity)) widen(self->accesses);
     self->accesses.push(Access::make(space, mode, address, row_bytes, rows, stride, more, masked));
     ++instr.accesses;
 }
@@ -78,6 +95,21 @@ void refuse(Space space, uint64_t address, uint64_t bytes, Site site) {
 }
 
 void add_buffer(const Buffer& buffer) { buffers.push(buffer); }
+void note_view(const void* pointer, uint64_t bytes, Dtype type, Site site) {
+    if (self == nullptr) return;
+    const GmBuffer* b = find_gm(pointer);
+    if (b == nullptr) return;
+    const auto gm = static_cast<uint32_t>(b - gm_buffers.data), dtype = static_cast<uint32_t>(type), where = site_index(site);
+    const int64_t begin = static_cast<const uint8_t*>(pointer) - b->host, end = begin + static_cast<int64_t>(bytes);
+    for (uint64_t i = views.size; i-- > 0;) {
+        GmView& v = views.data[i];
+        if (v.gm != gm || v.dtype != dtype || v.site != where) continue;
+        v.begin = std::min(v.begin, begin);
+        v.end = std::max(v.end, end);
+        return;
+    }
+    views.push({gm, dtype, where, self->index, begin, end});
+}
 uint32_t core_count() { return cores_used; }
 Core* core_at(uint32_t index) { return &cores[index]; }
 

@@ -210,11 +210,12 @@ class GlobalTensor {
 public:
     using PrimType = T;
 
-    void SetGlobalBuffer(T* buffer, uint64_t bufferSize) {
+    void SetGlobalBuffer(T* buffer, uint64_t bufferSize, toprope::Site site = toprope::Site::here()) {
         address_ = buffer;
         size_ = bufferSize;
+        toprope::note_view(buffer, toprope::bytes_of<T>(bufferSize), toprope::dtype_of<T>, site);
     }
-    void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, 0); }
+    void SetGlobalBuffer(T* buffer, toprope::Site site = toprope::Site::here()) { SetGlobalBuffer(buffer, 0, site); }
     const T* GetPhyAddr() const { return address_; }
     T* GetPhyAddr(uint64_t offset) const {
         return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(address_) + toprope::bytes_of<T>(offset));

@@ -121,6 +121,13 @@ struct Captured {    // 72 bytes
 };
 static_assert(sizeof(Captured) == 72);
 
+// What a kernel takes a GM argument for: SetGlobalBuffer with this element type. `begin` and `end` (bytes in the argument) enclose what
+// all its calls at this line claim.
+struct GmView {
+    uint32_t gm, dtype, site, core;
+    int64_t begin, end;
+};
+
 // A buffer handed out by InitBuffer or AllocTensor's pool: where it lies and who asked for it.
 struct Buffer {
     uint32_t address, bytes;

@@ -255,6 +255,8 @@ aclError execute_kernel(const std::shared_ptr<Request>& request, Task& task) {
     memcpy(launch.space_bytes, c.space_bytes, sizeof launch.space_bytes);
     launch.tiling_key = request->tiling_key;
     launch.time_limit_s = time_limit_s();
+    launch.trace_limit_bytes = 1ull << 32;  // as toprope/runtime.py says for kernels alone
+    launch.cut_instrs = 200000;
     launch.gm_count = static_cast<uint32_t>(gm.size());
     launch.gm = gm.data();
     launch.system_workspace = workspace;
