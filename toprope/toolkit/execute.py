@@ -102,7 +102,7 @@ def run(
                 os.killpg(child.pid, signal.SIGKILL)
                 code = child.wait()
             except BaseException:  # Ctrl-C, SIGTERM: what was started ends too
-                with suppress(OSError):
+                with contextlib.suppress(OSError):
                     os.killpg(child.pid, signal.SIGKILL) if limit_s else child.kill()
                 child.wait(10)
                 raise
