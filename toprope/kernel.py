@@ -38,7 +38,7 @@ CHECK_OVERFLOW = "TOPROPE_CHECK_OVERFLOW"
 """Define that makes a kernel report signed integer overflows in its own lines."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One launch: the arrays it worked on, its trace, and (computed on first use) its findings and timeline."""
 
@@ -53,6 +53,11 @@ class Run:
     again: Again | None = field(default=None, repr=False)  # set when schedules are to be explored
     poisoned: tuple[str, ...] = ()  # arguments that hold nothing before the launch
     launch: runtime.Launch | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        many = "s" if self.blocks != 1 else ""
+        ended = "" if not self.trace.signal else ", ended early"
+        return f"Run({self.kernel} on {self.soc.name}, {self.blocks} block{many}, {len(self.trace.instrs):,} instructions{ended})"
 
     @cached_property
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:

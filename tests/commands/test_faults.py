@@ -100,6 +100,8 @@ def test_results_come_back_into_the_callers_arrays(kernels: KernelFile) -> None:
     whole = np.zeros((3, 64), np.float32)
     launched(kernels, "fine", whole[1])
     assert whole.sum(1).tolist() == [0, 64, 0]
+    assert repr(launched(kernels, "fine", whole[1])) == "Run(fine on ascend910b1, 1 block, 0 instructions)"
+    assert "empty" in dir(toprope) and "load" in dir(toprope)
     shared = toprope.empty((64,), np.float32)
     assert launched(kernels, "fine", shared).outputs == {} and shared.tolist() == [1] * 64  # raw writes are in no trace
 
