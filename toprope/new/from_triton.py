@@ -14,6 +14,8 @@ from toprope.new.prototype import camel
 from toprope.tile import triton
 from toprope.tile.from_triton.kernel import TritonKernel
 from toprope.tile.from_triton.program import TritonProgram
+from toprope.tile.front_triton.kernel import FormProgram
+from toprope.tile.language import TileError
 
 _GE_TYPES = {
     "float32": "DT_FLOAT", "float16": "DT_FLOAT16", "bfloat16": "DT_BF16", "int32": "DT_INT32", "int16": "DT_INT16", "int8": "DT_INT8",
@@ -41,7 +43,7 @@ def {name}({inputs}):
     """Inputs in the kernel's order; one array for each output."""
     {given} = (np.array(a, t) for a, t in zip(({inputs},), {types}, strict=True))
     {dims} = {homes}
-    {outputs} = {made}
+    {made}
     _kernel[{grid}]({arguments})
     return [{outputs}]
 '''
@@ -132,9 +134,8 @@ def triton_project_files(text: str, launch_text: str, units: tuple[str, ...]) ->
     if not launch_text:
         raise BadInput(f"{text} is a Triton function: its launch is not known", cure=f"add --launch {_EXAMPLE!r}")
     kernel, launch = triton(file, name), TritonLaunch.of(launch_text)
-    program = _program(kernel, launch)
-    outputs = [n for n in launch.arrays if n in program.printer.stored]
-    host = _Host(kernel.name, launch, program, [n for n in launch.arrays if n not in outputs], outputs)
+    program, inputs, outputs = _program(kernel, launch)
+    host = _Host(kernel.name, launch, program, inputs, outputs)
     return kernel.name, {
         f"op_kernel/{name}_tiling.h": host.tiling_header(),
         f"op_kernel/{name}.cpp": program.text(line_directives=False, tiling_struct=f"{host.op}TilingData"),
@@ -147,8 +148,8 @@ def triton_project_files(text: str, launch_text: str, units: tuple[str, ...]) ->
     }
 
 
-def _program(kernel: TritonKernel, launch: TritonLaunch) -> TritonProgram:
-    """The function as a program for the launch's types and constants."""
+def _program(kernel: TritonKernel, launch: TritonLaunch) -> tuple[TritonProgram | FormProgram, list[str], list[str]]:
+    """The function for the launch's types and constants, its inputs and its outputs; what is updated in place is both."""
     described: dict[str, Any] = {n: kind for n, (kind, _) in launch.arrays.items()}
     for n, value in launch.scalars.items():
         constant = value.value if isinstance(value, ast.Constant) else None
@@ -158,7 +159,22 @@ def _program(kernel: TritonKernel, launch: TritonLaunch) -> TritonProgram:
     if missing or unknown:
         what = f"has no argument {unknown[0]}" if unknown else f"needs {missing[0]}"
         raise BadInput(f"{kernel.name} {what}", cure=f"its arguments are {', '.join(kernel.parameters)}")
-    return kernel.as_program(**described)
+    try:
+        program = kernel.as_program(**described)
+        stored = [n for n in launch.arrays if n in program.printer.stored]
+        order = [n for n in program.params if n not in stored] + stored
+        if order == list(program.params) and not any(
+            f"LoadRows({n}Gm" in program.text(line_directives=False) for n in stored
+        ):
+            form = kernel.in_form(**described).form
+            if not set(form.loaded) & set(stored):
+                return program, [n for n in launch.arrays if n not in stored], stored
+    except TileError:
+        pass
+    found = kernel.in_form(**described)
+    form = found.form
+    inputs = [n for n in launch.arrays if n in form.loaded or n not in form.stored]
+    return found, inputs, [n for n in launch.arrays if n in form.stored]
 
 
 @dataclass
@@ -167,7 +183,7 @@ class _Host:
 
     name: str
     launch: TritonLaunch
-    program: TritonProgram
+    program: TritonProgram | FormProgram
     inputs: list[str]
     outputs: list[str]
 
@@ -187,7 +203,8 @@ class _Host:
     def values(self) -> dict[str, ast.expr]:
         """What every field of the struct is."""
         grid = [*self.launch.grid, ast.Constant(1), ast.Constant(1)][:3]
-        given = {n: self.launch.scalars.get(n, ast.Constant(0)) for n in self.program.scalars}
+        end = "Arg" if isinstance(self.program, FormProgram) else ""
+        given = {f"{n}{end}": self.launch.scalars.get(n, ast.Constant(0)) for n in self.program.scalars}
         return given | {f"grid{k}": g for k, g in enumerate(grid)}
 
     def text(self) -> str:
@@ -217,9 +234,26 @@ class _Host:
             f"    auto* tiling = context->GetTilingData<{self.op}TilingData>();\n{used}{fields}"
             "    const int64_t programs = tiling->grid0 * tiling->grid1 * tiling->grid2;\n"
             "    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());\n"
-            "    context->SetBlockDim(std::max<int64_t>(1, std::min<int64_t>(programs, platform.GetCoreNumAiv())));\n"
-            "    context->GetWorkspaceSizes(1)[0] = 0;\n    return ge::GRAPH_SUCCESS;\n}\n}  // namespace optiling\n\n"
+            + self.cores()
+            + "    return ge::GRAPH_SUCCESS;\n}\n}  // namespace optiling\n\n"
             f"namespace ge {{\n{self.shapes()}}}  // namespace ge\n\nnamespace ops {{\n{self.definition()}}}  // namespace ops\n"
+        )
+
+    def cores(self) -> str:
+        """How many cores take part, and the workspace of their Matmul objects."""
+        steps, count, workspace = "programs", "platform.GetCoreNumAiv()", "0"
+        if isinstance(self.program, FormProgram):
+            if self.program.emitted.mixed:
+                steps, count, workspace = (
+                    "(programs + 1) / 2",
+                    "platform.GetCoreNumAic()",
+                    "platform.GetLibApiWorkSpaceSize()",
+                )
+            if self.program.form.serial:
+                count = "1"
+        return (
+            f"    context->SetBlockDim(std::max<int64_t>(1, std::min<int64_t>({steps}, {count})));\n"
+            f"    context->GetWorkspaceSizes(1)[0] = {workspace};\n"
         )
 
     def shapes(self) -> str:
@@ -268,7 +302,9 @@ class _Host:
         made = [
             f"np.zeros(({', '.join(launch.arrays[n][1])},), np.dtype({launch.arrays[n][0].name!r}))"
             for n in self.outputs
+            if n not in self.inputs
         ]
+        fresh = [n for n in self.outputs if n not in self.inputs]
         scalars = {n: ast.unparse(v) for n, v in launch.scalars.items()}
         names = dict(launch.scalars)
         grid = [ast.unparse(_with_constants(g, names)) for g in launch.grid]
@@ -276,7 +312,7 @@ class _Host:
         return _GOLDEN.format(
             op=self.op, file=file, name=self.name, inputs=", ".join(self.inputs), given=", ".join(self.inputs) + ",",
             types=[launch.arrays[n][0].name for n in self.inputs], dims=", ".join(dims) + ",", homes=", ".join(homes) + ",",
-            outputs=", ".join(self.outputs), made=", ".join(made), grid=f"({', '.join(grid)},)", arguments=", ".join(arguments),
+            outputs=", ".join(self.outputs), made=f"{', '.join(fresh)}, = {', '.join(made)}," if fresh else "# every output is an input that is updated in place", grid=f"({', '.join(grid)},)", arguments=", ".join(arguments),
         )  # fmt: skip
 
     def cases(self) -> str:

@@ -198,6 +198,13 @@ class TritonKernel:
             )
         return self._program(soc, self._described(described), frozenset())
 
+    def in_form(self, **described: Any) -> FormProgram:
+        """The function in the form, whatever else reads it; described as for `source`."""
+        return program_of(
+            self.written.tree, self.file, self.written.given, self.name, self.parameters, self._described(described),
+            self.constexprs, frozenset(),
+        )  # fmt: skip
+
     def _described(self, given: Mapping[str, Any]) -> dict[str, Any]:
         unknown = [k for k in given if k not in self.parameters]
         if unknown:

@@ -68,8 +68,11 @@ class _Writer:
         if program.products:
             body += "".join(f"    op.{n}.End();\n" for n in program.products.values())
         cores = "MIX_AIC_1_2" if program.products else "AIV_ONLY"
-        order = [n for n in arrays if n not in form.stored] + form.stored if tiling_struct else arrays
-        entry = entry_text(form.name, [f"{n}Gm_" for n in order], {}, fields, body, cores, tiling_struct)
+        order = [f"{n}Gm_" for n in arrays]
+        if tiling_struct:  # inputs before outputs; what is updated in place comes as both, which are one array
+            inputs = [n for n in arrays if n in form.loaded or n not in form.stored]
+            order = [f"{n}Before" if n in form.stored else f"{n}Gm_" for n in inputs] + [f"{n}Gm_" for n in form.stored]
+        entry = entry_text(form.name, order, {}, fields, body, cores, tiling_struct)
         head = head_text(
             form.name, form.file, {k: v for k, v in form.constants.items() if isinstance(v, int)}, tiling_struct
         )
