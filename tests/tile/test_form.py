@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from toprope import tile
+from toprope.cli import main
 from toprope.tile.front_triton.kernel import FormProgram
 
 PROGRAMS = Path(__file__).with_name("form_programs.py")
@@ -150,3 +151,28 @@ def test_which_functions_the_form_takes() -> None:
     kernel = tile.triton(PROGRAMS, "welford")
     found = kernel.lowered(x=tile.f32, y=tile.f32, B=128)
     assert isinstance(found, FormProgram) and "arena" in kernel.plan(x=tile.f32, y=tile.f32, B=128)
+
+
+def test_the_form_is_printed_with_its_lines() -> None:
+    text = tile.triton(PROGRAMS, "collatz").explain(x=tile.i32, y=tile.i32, B=1)
+    assert text.startswith("form collatz(x: *int32, y: *int32)")
+    assert "load" in text and "do while" in text and "store y[" in text and "  # " in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "launch"),
+    [
+        ("out, x, n, B: tl.constexpr):\n    o = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(out + o, tl.load(x + o, mask=o < n) * 2.0, mask=o < n)",
+         "out=float32[n], x=float32[n], n=n, B=64, grid=cdiv(n, B)"),
+        ("x, n, B: tl.constexpr):\n    o = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(x + o, tl.load(x + o, mask=o < n) * 2.0, mask=o < n)",
+         "x=float32[n], n=n, B=64, grid=cdiv(n, B)"),
+    ],
+    ids=["an output before an input", "in place"],
+)  # fmt: skip
+def test_projects_in_any_order(body: str, launch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(f"import triton\nimport triton.language as tl\n\n@triton.jit\ndef scaled({body}\n")
+    assert main(["new", "--from", f"{file}:scaled", str(tmp_path / "project"), "--launch", launch]) == 0
+    assert main(["test", str(tmp_path / "project")]) == 0
+    assert "2 passed" in capsys.readouterr().out

@@ -12,6 +12,7 @@ import numpy as np
 from toprope.dtypes import Dtype, of_array
 from toprope.kernel import DEFAULT_SOC, Run
 from toprope.soc import load as load_soc
+from toprope.tile.form.show import show
 from toprope.tile.from_triton.eager import evaluate
 from toprope.tile.from_triton.program import TritonProgram, written_down
 from toprope.tile.from_triton.source import TritonSource
@@ -204,6 +205,10 @@ class TritonKernel:
             self.written.tree, self.file, self.written.given, self.name, self.parameters, self._described(described),
             self.constexprs, frozenset(),
         )  # fmt: skip
+
+    def explain(self, **described: Any) -> str:
+        """The function as the form's nodes, one a line with the line of the source; described as for `source`."""
+        return show(self.in_form(**described).form)
 
     def _described(self, given: Mapping[str, Any]) -> dict[str, Any]:
         unknown = [k for k in given if k not in self.parameters]
