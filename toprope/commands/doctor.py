@@ -25,6 +25,7 @@ from toprope.commandline import Parser, document
 from toprope.errors import NoCompiler, TopropeError
 from toprope.kernel import load
 from toprope.language import say
+from toprope.toolkit.prefix import built, is_ours
 
 # Package -> (extra that brings it, "" for the core; what works with it).
 PACKAGES = {
@@ -86,7 +87,7 @@ class Check:
 
 def checks(*, run_a_kernel: bool = True) -> list[Check]:
     """Look at the machine; the last line compiles and runs a small kernel."""
-    rows = [_python(), _compiler(), *map(_package, PACKAGES), _cache(), _debugger(), _cann(), _npu()]
+    rows = [_python(), _compiler(), *map(_package, PACKAGES), _cache(), _debugger(), _cann(), _toolkit(), _npu()]
     if run_a_kernel and all(r.ok for r in rows if r.needed):
         rows.append(_kernel())
     return rows
@@ -156,8 +157,18 @@ def _debugger() -> Check:
     )
 
 
+def _toolkit() -> Check:
+    gives = "cmake, make and ./demo of programs made for CANN"
+    place = built()
+    if place is None:
+        return Check("toprope toolkit", "not built yet", False, False, 'eval "$(toprope env)" builds it, once', gives)
+    on = " (in this environment)" if os.environ.get("ASCEND_HOME_PATH") == str(place) else ""
+    return Check("toprope toolkit", f"{place}{on}", True, False, "", gives)
+
+
 def _cann() -> Check:
-    homes = [os.environ.get("ASCEND_HOME_PATH", ""), *CANN_HOMES]
+    named = os.environ.get("ASCEND_HOME_PATH", "")
+    homes = [*([] if is_ours(Path(named)) else [named]), *CANN_HOMES]
     home = next((h for p in homes if p and (h := Path(p).expanduser()).is_dir()), None)
     if home is None:
         return Check(

@@ -60,6 +60,17 @@ def prefix() -> Path:
     return place
 
 
+def built() -> Path | None:
+    """The toolkit's folder if it has been built."""
+    place = cache_dir() / f"toolkit-{_key()}"
+    return place if (place / "complete").exists() else None
+
+
+def is_ours(home: Path) -> bool:
+    """Whether a toolkit's folder was laid out here, by this or another version."""
+    return (home / "share" / "toprope").is_dir()
+
+
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
     """One process builds, the others wait for it."""
@@ -275,7 +286,7 @@ def _command(file: Path, module: str) -> None:
 def real_toolkit() -> str:
     """The vendor's toolkit that this environment or machine has; "" if none."""
     named = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME") or ""
-    if named and not (Path(named) / "share" / "toprope").is_dir():
+    if named and not is_ours(Path(named)):
         return named
     for place in ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann"):
         if Path(place).is_dir():
