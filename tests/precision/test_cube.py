@@ -129,6 +129,12 @@ FILE = kernels(
 RNG = np.random.default_rng(3)
 
 
+@pytest.fixture(autouse=True)
+def the_same_numbers_in_any_order() -> None:
+    """Each test draws from the beginning, whichever ran before it."""
+    RNG.bit_generator.state = np.random.default_rng(3).bit_generator.state
+
+
 def line_of(word: str) -> int:
     """The line of the compiled file that carries this marker."""
     return next(i for i, text in enumerate(FILE.path.read_text().splitlines(), 1) if text.endswith("// " + word))
