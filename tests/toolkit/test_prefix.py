@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from toprope.cli import main
+from toprope.errors import BadInput
 from toprope.toolkit.compiler import read
-from toprope.toolkit.prefix import prefix, variables
+from toprope.toolkit.prefix import check_current, prefix, variables
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CMAKE = """
@@ -199,3 +200,10 @@ def test_the_command_line_of_the_compiler() -> None:
     assert command.sources == [(Path("k.cpp"), True)] and command.dependencies == {"-MD": "", "-MF": "k.d"}
     assert read(["main.cpp", "-o", "m"]).sources == [(Path("main.cpp"), False)]
     assert read(["--cce-soc-version=Ascend310P3", "k.asc"]).arch == 2002
+
+
+def test_an_environment_of_before_an_update_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "complete").write_text("other files")
+    with pytest.raises(BadInput, match="toprope has changed since"):
+        check_current(tmp_path)
+    check_current(prefix())

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from toprope.build import compiler, host_folders, is_ours, shared_library
 from toprope.cache import manifest_files
 from toprope.errors import BadInput, BadKernel, TopropeError
 from toprope.source import TASK_TYPES, Entry, entries, strip_comments
+from toprope.toolkit.prefix import check_current, prefix
 from toprope.unit import RENAMED, expanded, symbol_of
 
 KERNEL_SUFFIXES = (".asc", ".cce")
@@ -205,13 +207,13 @@ def link(command: Command, objects: Sequence[str]) -> str:
     return done.stderr.replace(SUFFIX, "") or ("" if done.returncode == 0 else "the linker failed")
 
 
+@cache
 def toolkit() -> Path:
-    """The toolkit's folder, of which this command is part."""
+    """The toolkit's folder, of which this command is part. Raises BadInput if it is older than the modules that run now."""
     named = os.environ.get("TOPROPE_TOOLKIT")
     if named and (Path(named) / "complete").exists():
+        check_current(Path(named))
         return Path(named)
-    from toprope.toolkit.prefix import prefix
-
     return prefix()
 
 

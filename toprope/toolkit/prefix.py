@@ -90,21 +90,36 @@ def _sweep(place: Path) -> None:
 
 
 def _key() -> str:
-    """The state of everything that the folder is made of: names, sizes and dates of the files, the Python and the compiler."""
+    """The state of everything that the folder is made of: the files, the Python and the compiler."""
     found = shutil.which(os.environ.get("TOPROPE_CXX") or os.environ.get("CXX") or "g++")
     stamp = os.stat(found) if found else None
-    rows: list[object] = [
+    rows = [
         sys.executable,
         found,
         stamp and (stamp.st_size, stamp.st_mtime_ns),
         os.environ.get("TOPROPE_MARCH", ""),
+        _files(),
     ]
-    # The commands run this installation's modules as they are; of those only this one decides what the folder holds.
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+
+def _files() -> str:
+    """Names, sizes and dates of this installation's files that the folder is made of."""
+    # The commands run this installation's modules as they are; of those only these decide what the folder holds.
     mine = [p.stat() for p in (Path(__file__), HERE / "operator_library.py", TABLE)]
-    rows += [(s.st_size, s.st_mtime_ns) for s in mine]
+    rows: list[object] = [(s.st_size, s.st_mtime_ns) for s in mine]
     for folder in (INCLUDE, RUNTIME, HERE / "cmake", HERE.parent / "soc"):
         rows += _states(folder)
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def check_current(place: Path) -> None:
+    """Raises BadInput for a toolkit's folder that was made of other files than this installation has now."""
+    if (place / "complete").read_text() != _files():
+        raise BadInput(
+            f"toprope has changed since {place} was made, and this environment still names it",
+            cure='eval "$(toprope env)" in a new shell, and build again from an empty folder',
+        )
 
 
 def _states(folder: Path) -> list[object]:
@@ -156,7 +171,7 @@ def _fill(folder: Path, place: Path) -> None:
     )
     (folder / "set_env.sh").write_text("".join(f"export {line}\n" for line in shell_lines(place)))
     (folder / "bin" / "setenv.bash").symlink_to(place / "set_env.sh")
-    (folder / "complete").write_text("")
+    (folder / "complete").write_text(_files())
 
 
 def shell_lines(place: Path) -> list[str]:
