@@ -112,6 +112,8 @@ def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Dr
     # Installed, the plugin is found by its entry point; loading it twice is an error.
     if not any(e.value == PLUGIN for e in entry_points(group="pytest11")):
         arguments += ["-p", PLUGIN]
+    # The verb has imported toprope before pytest could rewrite its asserts; there is nothing to tell the user.
+    arguments += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     for name in ("run", "soc", "standard", "label", "against"):
         if getattr(options, name):
             arguments.append(f"--toprope-{name}={getattr(options, name)}")
