@@ -39,8 +39,7 @@ def test_every_verb_is_mentioned(verb: str) -> None:
 
 def options_of(verb: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
     """What `toprope VERB --help` lists, in all spellings."""
-    with pytest.raises(SystemExit):
-        main([verb, "--help"])
+    main([verb, "--help"])
     return set(re.findall(r"(?m)^  (?:-\w, )?(--?\w[\w-]*)", capsys.readouterr().out))
 
 
