@@ -142,6 +142,8 @@ def test_add_norm_rows_and_counts() -> None:
         ("y = z", "z has no value here", "before"),
         ("y = x\n    for i in range(n):\n        y = x[:, None]", "a tile [64, 64] where [64] is needed", "one shape"),
         ("y = (x * 2", "this is no Python", "Python file"),
+        ("y = x * (BLOCK // 0)", "division of constants by 0", "something else"),
+        ("y = tl.max(x, axis=1 % (BLOCK - 64))", "division of constants by 0", "something else"),
     ],
 )  # fmt: skip
 def test_what_is_not_supported_is_named_at_its_line(body: str, says: str, cure: str) -> None:

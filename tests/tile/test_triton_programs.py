@@ -158,8 +158,9 @@ def test_grouped_order_and_autotune() -> None:
     timed = [f.microseconds for f in found if f.microseconds is not None]
     assert len(timed) == 2 and timed == sorted(timed) and kernel.best(grid, a, b, c, *scalars) == found[0].sizes
     assert found[-1].sizes["BM"] == 8192 and "does not fit" in found[-1].reason
-    with pytest.raises(TileError, match="28 programs take"):
-        kernel.run(28, a, b, np.zeros((m, n), np.float16), *scalars, BM=32, BN=64, BK=32, GROUP=2)
+    more, sizes = np.zeros((m, n), np.float16), {"BM": 32, "BN": 64, "BK": 32, "GROUP": 2}
+    kernel.run(28, a, b, more, *scalars, **sizes)  # 21 tiles: other grids run as they are written
+    assert np.abs(more - a.astype(np.float64) @ b).max() < 0.05
 
 
 @pytest.mark.slow

@@ -254,7 +254,16 @@ class TritonKernel:
                 form: Form = as_tiles(self.written, described, ones, load_soc(soc))
             except TileError as e:
                 form = self._without_tiles(soc, described, ones, e)
-            except (AttributeError, TypeError, KeyError, ValueError, IndexError, AssertionError, RecursionError):
+            except (
+                AttributeError,
+                TypeError,
+                KeyError,
+                ValueError,
+                IndexError,
+                AssertionError,
+                ArithmeticError,
+                RecursionError,
+            ):
                 form = self._without_tiles(soc, described, ones)  # the older reader does not know it
             self._forms[key] = [form]
         return self._forms[key]
@@ -285,6 +294,7 @@ class TritonKernel:
                 ValueError,
                 IndexError,
                 AssertionError,
+                ArithmeticError,
                 RecursionError,
             ):
                 pass

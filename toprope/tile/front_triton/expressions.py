@@ -90,7 +90,15 @@ class Expressions(Language):
                 found.placed = True  # type: ignore[attr-defined]
                 raise found from None
             raise
-        except (AttributeError, TypeError, ValueError, KeyError, IndexError, AssertionError) as e:
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AssertionError,
+            ArithmeticError,
+            RecursionError,
+        ) as e:
             found = TileError(
                 f"{self.frame.module.file}:{getattr(node, 'lineno', 0)}: not read: {ast.unparse(node).splitlines()[0][:100]} ({type(e).__name__}: {e})",
                 cure="write it with the operations of docs/triton.md",

@@ -30,7 +30,15 @@ class FormProgram:
         """Placed and ordered. Raises TileError for what the passes do not carry."""
         try:
             return emitted(self.form)
-        except (AssertionError, KeyError, AttributeError, IndexError, ValueError, TypeError) as e:
+        except (
+            AssertionError,
+            LookupError,
+            AttributeError,
+            ValueError,
+            TypeError,
+            ArithmeticError,
+            RecursionError,
+        ) as e:
             raise TileError(
                 f"{self.form.file}: {self.form.name} was read, and cannot be emitted: {type(e).__name__}: {e}",
                 cure="this is a gap of the compiler; report the kernel",
