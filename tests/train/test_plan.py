@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -190,6 +191,15 @@ def test_verb_prints_json_and_settings(capsys: pytest.CaptureFixture[str]) -> No
     assert "none fits" in capsys.readouterr().out
     assert main(["plan-train", "qwen3-8b", "--cluster", "nowhere"]) == 2
     assert main(["plan-train", "qwen3-8b", "--images", "2"]) == 2
+
+
+def test_page_shows_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "plan.html"
+    command = ["plan-train", "gpt3-175b", "--cards", "128", "--batch", "256", "--sequence", "2048", "--pp", "8"]
+    assert main([*command, "--html", str(file)]) == 0
+    text = file.read_text("utf-8")
+    assert text.count("<svg") == 4 and "Content-Security-Policy" in text and "GiB" in text
+    assert text.count("<rect") > 8 * 2 * 8, "a pass of each stage and micro-batch"
 
 
 def test_settings_for_other_frameworks() -> None:

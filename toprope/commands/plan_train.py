@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -43,6 +45,11 @@ def main(argv: list[str]) -> int:
         print(json.dumps(_as_json(cluster, model, batch, found, explained=args.explain), indent=2))
     else:
         _print(Console(), cluster, model, batch, found, explained=args.explain)
+    if args.html and found.points:
+        from toprope.train.page import plan_page  # templates load only when asked for
+
+        Path(args.html).write_text(plan_page(cluster, model, batch, found), encoding="utf-8")
+        print(f"wrote {args.html}", file=sys.stderr)
     if args.write and found.points:
         _write(args.write, model, batch, found.points[0])
     return 0 if found.points else 1
@@ -81,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--write", metavar="FORM", choices=("megatron", "mindspeed", "deepspeed"), help="print the best as its settings"
     )
+    add("--html", metavar="FILE", help="write a page: memory and step by part, the pipeline over time")
     add("--json", action="store_true", help="print JSON")
     return parser
 
