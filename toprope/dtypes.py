@@ -66,8 +66,11 @@ def of_array(array: np.ndarray) -> Dtype:
 
 
 def carries(array: Dtype, element: Dtype) -> bool:
-    """Whether an array of one type is a usual way to hand over elements of another: the type itself, bytes, or a same-sized integer."""
-    if array == element or array.bits == 8:
+    """Whether an array of one type is a usual way to hand over elements of another: the type itself, bytes, or a same-sized integer.
+
+    Kernels that move elements of any type look at them as unsigned words.
+    """
+    if array == element or array.bits == 8 or element.name.startswith("uint"):
         return True
     whole = "int" in array.name
     if whole and "int" in element.name:

@@ -55,8 +55,8 @@ class Case:
         return f"{self.page.stem}:{self.name}"
 
     def values(self) -> list[Any]:
-        """The arguments, arrays filled with small non-zero numbers."""
-        return [_value(a) for a in self.arguments]
+        """The arguments, arrays filled with small non-zero numbers; they are handed over as bytes, since pages share arrays among types."""
+        return [a.view(np.uint8) if isinstance(a, np.ndarray) else a for a in map(_value, self.arguments)]
 
     def expected(self) -> set[tuple[str, str, int]]:
         """Severity, code and line (within the compiled file) of each verdict comment of this kernel's block."""
