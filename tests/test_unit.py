@@ -21,6 +21,7 @@ extern "C" __global__ __aicore__ void {name}(GM_ADDR y, uint32_t n) {{
     AscendC::GlobalTensor<uint32_t> g;
     g.SetGlobalBuffer((__gm__ uint32_t*)y, 8);
     g.SetValue(0, s.{name} + {number}u);
+    AscendC::DataCacheCleanAndInvalid<uint32_t, AscendC::CacheLine::SINGLE_CACHE_LINE, AscendC::DcciDst::CACHELINE_OUT>(g);
 }}
 """
 NAMES = (
@@ -51,6 +52,7 @@ extern "C" __global__ __aicore__ void k(GM_ADDR y, uint32_t n) {
     AscendC::GlobalTensor<uint32_t> g;
     g.SetGlobalBuffer((__gm__ uint32_t*)y, 8);
     g.SetValue(0, tiles * 2);
+    AscendC::DataCacheCleanAndInvalid<uint32_t, AscendC::CacheLine::SINGLE_CACHE_LINE, AscendC::DcciDst::CACHELINE_OUT>(g);
 }
 #ifndef ASCENDC_CPU_DEBUG
 void k_do(uint32_t blocks, void* l2, void* stream, GM_ADDR y, uint32_t n) {

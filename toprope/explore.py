@@ -49,7 +49,8 @@ class Lane:
         """Share of each cell (between neighbours in `cells`, cycles) in which the pipe works."""
         if not len(self.edges):
             return np.zeros(len(cells) - 1)
-        return np.asarray(np.diff(np.interp(cells, self.edges, self.worked)) / np.diff(cells))
+        worked = np.diff(np.interp(cells, self.edges, self.worked))  # interpolation may fall by a rounding
+        return np.asarray(np.maximum(worked, 0.0) / np.diff(cells))
 
     def at(self, time: float) -> tuple[int, int]:
         """Index of the instruction that runs at a time, and of the next one to start; -1 for none."""

@@ -33,6 +33,7 @@ template <typename F> void rounds(GM_ADDR y, GM_ADDR seen, int32_t n, F prepare)
             from.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(y) + round * n);
             into.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(seen) + GetBlockIdx() * 2 * n + round * n);
             for (int32_t i = 0; i < n; ++i) into.SetValue(i, from.GetValue(i));
+            DataCacheCleanAndInvalid<int32_t, CacheLine::ENTIRE_DATA_CACHE, DcciDst::CACHELINE_OUT>(into);
         }
     });
 }
@@ -71,6 +72,7 @@ extern "C" __global__ __aicore__ void numbers(GM_ADDR x, GM_ADDR out) {
         o.SetValue(1, hccl.Query(handle));
         o.SetValue(2, hccl.GetRankId() + 10 * hccl.GetRankDim() + 100 * hccl.GetQueueNum());
         o.SetValue(3, GetHcclContext<1>() == x);
+        DataCacheCleanAndInvalid<int32_t, CacheLine::ENTIRE_DATA_CACHE, DcciDst::CACHELINE_OUT>(o);
     });
 }
 extern "C" __global__ __aicore__ void wrong(GM_ADDR x, int32_t how) {

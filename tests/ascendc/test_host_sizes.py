@@ -130,8 +130,8 @@ def text() -> str:
         update = "WelfordUpdateParam p{1, (uint32_t)(m * k), (uint32_t)(m * k), 0.5f};"
         out += ub_kernel(
             f"WelfordUpdate_{c}",
-            {"x": c, "y": c, "a": "float", "b": "float", "e": c, "t": "uint8_t"},
-            f"{update} WelfordUpdate<{c}, float>(a, b, a, b, x, t, p);",
+            {"x": c, "y": c, "a": "float", "b": "float", "c": "float", "d": "float", "t": "uint8_t"},
+            f"{update} WelfordUpdate<{c}, float>(c, d, a, b, x, t, p);",
             ["m", "k"],
         )
     return out
@@ -183,7 +183,7 @@ def test_row_wise_functions_work_with_the_least(compiled: KernelFile, name: str,
             y,
             a,
             a.copy(),
-            np.ones(256, t),
+            *([a.copy(), a.copy()] if name == "WelfordUpdate" else [np.ones(256, t)]),
             np.zeros(space, np.uint8),
             ROWS,
             WIDTH,

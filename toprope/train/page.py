@@ -22,9 +22,7 @@ _GIB = 2**30
 _WIDTH, _HELD_HEIGHT = 900, 220
 _MOST_MICRO = 32  # more say nothing more, and the drawing grows
 _KINDS = {"F": pages.SERIES[1], "B": pages.SERIES[2], "W": pages.SERIES[0]}
-_STYLE = (
-    "main{max-width:70rem}svg{width:100%;height:auto}svg text{font-size:12px;fill:var(--fg)}"
-)
+_STYLE = "main{max-width:70rem}svg{width:100%;height:auto}svg text{font-size:12px;fill:var(--fg)}"
 
 
 def plan_page(cluster: Cluster, model: TrainModel, batch: Batch, found: Found) -> str:

@@ -14,7 +14,7 @@ from toprope.serve.planning.kernel_cost import KernelCost
 from toprope.serve.planning.model_shape import PRESETS, ModelShape
 from toprope.serve.planning.planner import main
 from toprope.serve.planning.step_cost import ChipRates, RooflineCost
-from toprope.soc import load
+from toprope.soc import Soc, load
 
 SMALL = PRESETS["smollm2-135m"]
 CHIP = load("ascend910b2")
@@ -57,7 +57,17 @@ def test_other_chips_get_the_roofline(capsys: pytest.CaptureFixture[str]) -> Non
     assert "leave out one of the two" in capsys.readouterr().err
 
 
-def test_a_memory_that_the_chip_file_lacks_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_memory_that_the_chip_file_lacks_can_be_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = Soc.number
+
+    def without_memory(self: Soc, name: str) -> float:
+        if name == "memory.gm_bytes":
+            raise BadChip(f"{self.name} has no {name}")
+        return number(self, name)
+
+    monkeypatch.setattr(Soc, "number", without_memory)
     quick = ["--model", "smollm2-135m", "--requests", "4", "--max-batch-size", "8", "--cost", "roofline", "--quiet"]
     assert main([*quick, "--chip", "ascend910a"]) == 2
     assert "memory.gm_bytes" in capsys.readouterr().err
