@@ -299,3 +299,18 @@ def test_a_program_in_two_files_with_arguments(tmp_path: Path) -> None:
     assert said.splitlines() == ["12 7 hello", "0.0999756 107000"] and code == 0 and report["findings"] == []
     with pytest.raises(BadInput, match="calls bytes_of"):
         run_program([tmp_path / "main.cpp"], load("ascend910b1"))
+
+
+def test_a_unit_tests_launch_in_a_program_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text("""#include "tikicpulib.h"
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void nothing(GM_ADDR y) {}
+int main() {
+    auto* y = static_cast<uint8_t*>(AscendC::GmAlloc(256));
+    ICPU_RUN_KF(nothing, 1, y);
+    std::puts("went on");
+}
+""")
+    code, report, said = run(tmp_path / "main.cpp")
+    assert code == 1 and not report["launches"] and "went on" not in said
+    assert "ICPU_RUN_KF(nothing) was not carried out" in said

@@ -87,7 +87,16 @@ void launch(F& kernel, const char* name, uint64_t block_count, std::tuple<P...>*
     current = const_cast<void*>(static_cast<const void*>(&kernel));
     const Call call{Entry<F, P...>::run,    name,    block_count,         addresses.data(), addresses.size(), tiling_key,
                     static_cast<int>(mode), current, std::is_pointer_v<F>};
-    if (hook != nullptr && Listed<Entry<F, P...>>::number > 0) hook(&call);
+    if (hook == nullptr) {
+        // A program of its own, not a test that toprope runs: going on would leave the outputs as they were, unnoticed.
+        std::fflush(stdout);
+        std::fprintf(stderr,
+                     "toprope: ICPU_RUN_KF(%s) was not carried out: it runs in unit tests only\n"
+                     "cure: launch it with <<<>>> or ACLRT_LAUNCH_KERNEL, or run the kernel itself: toprope run FILE.cpp:%s ARGUMENTS\n",
+                     name, name);
+        std::exit(3);
+    }
+    if (Listed<Entry<F, P...>>::number > 0) hook(&call);
 }
 template <typename... P, typename... A>
 void run(const char* name, uint64_t block_count, void (*kernel)(P...), A&&... values) {
