@@ -152,7 +152,7 @@ def of_page(page: Path) -> list[Verdict]:
         if case.expected():
             continue
         options = {k: v for k, v in case.options.items() if k in ("sync", "soc")}
-        subject = Subject(case.text, case.name, case.blocks, case.values, **options)
+        subject = Subject(case.text, case.name, case.blocks, case.handed_over, **options)
         if case.own:
             verdicts += judge(PREAMBLE, [subject])
         else:

@@ -55,8 +55,12 @@ class Case:
         return f"{self.page.stem}:{self.name}"
 
     def values(self) -> list[Any]:
-        """The arguments, arrays filled with small non-zero numbers; they are handed over as bytes, since pages share arrays among types."""
-        return [a.view(np.uint8) if isinstance(a, np.ndarray) else a for a in map(_value, self.arguments)]
+        """The arguments, arrays filled with small non-zero numbers."""
+        return [_value(a) for a in self.arguments]
+
+    def handed_over(self) -> list[Any]:
+        """The arguments as the kernel gets them: arrays as bytes, since a page's kernels take one array for elements of several types."""
+        return [a.view(np.uint8) if isinstance(a, np.ndarray) else a for a in self.values()]
 
     def expected(self) -> set[tuple[str, str, int]]:
         """Severity, code and line (within the compiled file) of each verdict comment of this kernel's block."""
@@ -115,7 +119,7 @@ def findings(case: Case) -> list[Finding]:
         "time_limit_s": float(options.pop("limit", "0")),
     }
     assert not options, f"{case}: unknown options {options}"
-    run = compiled(case)[case.name][case.blocks](*case.values(), **launch)
+    run = compiled(case)[case.name][case.blocks](*case.handed_over(), **launch)
     return check(run.trace, run.soc, launch=run.launch, sync=sync, poisoned=(poisoned,) if poisoned else ())
 
 
