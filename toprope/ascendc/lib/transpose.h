@@ -180,7 +180,9 @@ void trans_data_checked(const AscendC::LocalTensor<T>& dst, const AscendC::Local
     static_assert(is_one_of<T, int16_t, uint16_t, half, bfloat16_t>, "TransData: elements of 16 bits only (see `toprope api TransData`)");
     static_assert((to_blocks || config.dstFormat == DataFormat::NCDHW) && (fractal_z || other == DataFormat::NDC1HWC0),
                   "TransData: between NCDHW and NDC1HWC0 or FRACTAL_Z_3D only (page TransData)");
-    const auto &volume = pick<to_blocks>(params.srcLayout, params.dstLayout), &blocks = pick<to_blocks>(params.dstLayout, params.srcLayout);
+    // Two declarations: their types differ.
+    const auto& volume = pick<to_blocks>(params.srcLayout, params.dstLayout);
+    const auto& blocks = pick<to_blocks>(params.dstLayout, params.srcLayout);
     static_assert(kDimensions<std::decay_t<decltype(volume)>> == 5, "TransData: an NCDHW layout has five dimensions");
     static_assert(kDimensions<std::decay_t<decltype(blocks)>> == (fractal_z ? 7 : 6),
                   "TransData: an NDC1HWC0 layout has six dimensions, a FRACTAL_Z_3D layout seven");
