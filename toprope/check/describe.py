@@ -21,6 +21,7 @@ _SPACE_NAMES = {
     "fixbuf": "FB",
 }
 BLOCK_BYTES = 32
+_NEAR_INSTRUCTIONS = 64  # how far back the writer of a neighbouring range is looked for
 VECIN, VECOUT = 9, 10  # of TPosition (machine/enums.h)
 WEAK = ("", "filler", "edge")  # Weak of input.h
 _DOING = {"RAW": ("writing", "reads"), "WAR": ("reading", "writes"), "WAW": ("writing", "writes")}
@@ -203,10 +204,29 @@ class Describer:
             )
             if waiting > 0:
                 cure = "take the filled tensor out of the queue with DeQue; AllocTensor hands out another buffer, which is empty"
+        if not cure and (short := self._written_short(cause)):
+            at, written = short
+            message += f"; before it, {self.op(at)} wrote {written} only"
+            places = (*places[:1], self.place(at, f"writes {written}"), *places[1:])
+            cure = f"let {self.op(at)} work on as many elements as {self.op(cause.instr_b)} takes, or take no more than it wrote"
         finding = self._make("uninitialised-read", message, cause, places, cure)
         finding.data["weak"] = weak
         finding.data["tail"] = self._is_tail(cause)
         return finding
+
+    def _written_short(self, cause: Cause) -> tuple[int, str] | None:
+        """The instruction that stopped short of the bytes that are missing, and what it wrote: the last one that wrote up to them, on chip."""
+        if cause.space == "gm":
+            return None
+        first, last = int(self.trace.core_begin[cause.core_b]), cause.instr_b
+        space = SPACES.index(cause.space)
+        for at in range(last - 1, max(first, last - _NEAR_INSTRUCTIONS) - 1, -1):
+            only = self._accesses(at)
+            ends = only.address + only.row_bytes + np.maximum(only.rows - 1, 0) * np.maximum(only.stride, 0)
+            here = (only.space == space) & (only.mode & WRITE > 0) & (ends == cause.begin)
+            if here.any():
+                return at, self.span(cause.space, int(only.address[here][0]), cause.begin)
+        return None
 
     def _accesses(self, instr: int) -> Accesses:
         first = int(self.trace.instrs["accesses"][:instr].sum(dtype=np.int64))

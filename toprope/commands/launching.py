@@ -6,7 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from toprope import launch as launches
 from toprope.commandline import Parser
 from toprope.errors import BadInput, KernelEnded, TopropeError
 from toprope.kernel import Kernel, KernelFile, Run, load
-from toprope.testing.compare import Verdict, compare
+from toprope.testing.compare import Verdict, compare, unwritten
 from toprope.testing.standards import standard
 from toprope.trace import Array
 
@@ -61,10 +61,13 @@ def judged(
     A reference that cannot be computed must not cost the user the report: the caller shows it first, then raises the complaint.
     """
     try:
-        return {
-            name: compare(np.asarray(prepared.arguments[name]), gold, standard=prepared.launch.standard)
-            for name, gold in references().items()
-        }, None
+        verdicts = {}
+        for name, gold in references().items():
+            actual = np.asarray(prepared.arguments[name])
+            verdict = compare(actual, gold, standard=prepared.launch.standard)
+            bare = unwritten(actual) if name in launches.outputs(prepared.launch) else 0
+            verdicts[name] = replace(verdict, unwritten=bare)
+        return verdicts, None
     except TopropeError as error:
         return {}, error
 

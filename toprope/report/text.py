@@ -76,7 +76,8 @@ def verdict_line(verdict: Verdict) -> str:
     first = verdict.bad[0] if verdict.bad else None
     where = f"; first at {list(first.index)}: expected {first.expected:.6g}, got {first.actual:.6g}" if first else ""
     failed = next((str(c) for c in verdict.checks if not c.passed), "")
-    return f"{figures}; {failed}{where} ({verdict.standard} standard)"
+    bare = f"{verdict.never_written()}; " if verdict.unwritten else ""
+    return f"{bare}{figures}; {failed}{where} ({verdict.standard} standard)"
 
 
 def _findings(out: Console, findings: list[Finding], verbose: bool) -> None:

@@ -68,6 +68,7 @@ class Verdict:
     bad: tuple[BadElement, ...] = ()
     histogram: Mapping[str, int] = field(default_factory=dict)
     complaint: str = ""
+    unwritten: int = 0  # elements that still hold what the output was filled with before the run
 
     @property
     def passed(self) -> bool:
@@ -87,7 +88,12 @@ class Verdict:
         if self.complaint:
             return f"failed: {self.complaint}"
         deciding = [check for check in self.checks if not check.passed] or list(self.checks)
-        return f"{'passed' if self.passed else 'failed'} {self.standard}: {'; '.join(map(str, deciding))}"
+        told = f"{'passed' if self.passed else 'failed'} {self.standard}: {'; '.join(map(str, deciding))}"
+        return f"{self.never_written()}; {told}" if self.unwritten and not self.passed else told
+
+    def never_written(self) -> str:
+        """How many elements the kernel left as they were, as a clause."""
+        return f"{self.unwritten:,} of {math.prod(self.shape):,} elements were never written"
 
     def __rich__(self) -> RenderableType:
         return Group(*self._parts())
@@ -265,3 +271,11 @@ def _ordered(measures: Measures) -> dict[str, int]:
     if measures.special_mismatches:
         histogram["special mismatch"] = measures.special_mismatches
     return histogram
+
+
+def unwritten(output: Array) -> int:
+    """Elements of a float output that still hold the bits that outputs start with: all ones, a NaN that no arithmetic makes."""
+    if output.dtype.kind in "iub" or output.dtype.itemsize not in (1, 2, 4, 8):
+        return 0
+    bits = np.ascontiguousarray(output).view(f"u{output.dtype.itemsize}")
+    return int(np.sum(bits == np.iinfo(bits.dtype).max))

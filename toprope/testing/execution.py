@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from toprope.testing.cases import Case, Input, Output
-from toprope.testing.compare import Verdict, compare, error_map
+from toprope.testing.compare import Verdict, compare, error_map, unwritten
 from toprope.testing.determinism import examine
 from toprope.testing.elements import Array
 from toprope.testing.errors import TestingError
@@ -165,7 +165,8 @@ def _verdict(
     actual: Array, expected: Array, standard: str, rival: Array | None, limits: Mapping[str, float]
 ) -> Verdict:
     chosen: dict[str, Any] = {"competitor": rival, **limits}
-    return compare(actual, wrapped(expected, actual.dtype.name), standard, **chosen)
+    verdict = compare(actual, wrapped(expected, actual.dtype.name), standard, **chosen)
+    return replace(verdict, unwritten=unwritten(actual))
 
 
 def _report(result: Result, verdicts: Sequence[Verdict], outcome: Outcome, golden: Sequence[Array]) -> None:
@@ -179,22 +180,12 @@ def _report(result: Result, verdicts: Sequence[Verdict], outcome: Outcome, golde
     result.metrics, result.histogram = dict(verdict.metrics), dict(verdict.histogram)
     result.message = (f"output {worst}: " if len(verdicts) > 1 else "") + verdict.summary()
     result.status = PASSED if verdict.passed and not outcome.errors else FAILED
-    if not verdict.passed and (bare := unwritten(outcome.outputs[worst])):
-        result.message = f"{bare} of {outcome.outputs[worst].size} elements were never written; {result.message}"
     if outcome.errors:
         result.message = f"{outcome.errors} findings of severity error; {result.message}"
     if not verdict.passed:
         result.explanation = str(verdict)
         if not verdict.complaint:
             result.heat = error_map(outcome.outputs[worst], golden[worst]).tolist()
-
-
-def unwritten(output: Array) -> int:
-    """Elements of a float output that still hold the bits that outputs start with: all ones, a NaN that no arithmetic makes."""
-    if output.dtype.kind in "iub" or output.dtype.itemsize not in (1, 2, 4, 8):
-        return 0
-    bits = np.ascontiguousarray(output).view(f"u{output.dtype.itemsize}")
-    return int(np.sum(bits == np.iinfo(bits.dtype).max))
 
 
 def describe(case: Case) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -61,14 +61,15 @@ class KernelRunner:
 
     file, entry  source and kernel function (the only one when empty)
     arguments    kernel parameter -> what it gets: the name of an input, "out" / "out0" ..., a number, or arithmetic over
-                 sizes such as "x.size", "x.shape[0] * 2", "attr.axis"; parameters named like an input or output need none
+                 sizes such as "x.size", "x.shape[0] * 2", "attr.axis"; a table for a tiling struct, each of its fields the same
+                 (or a list of it); parameters named like an input or output need none
     """
 
     file: Path
     entry: str = ""
     blocks: int = 8
     soc: str = "ascend910b1"
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def kernel(self) -> Any:
@@ -97,10 +98,16 @@ class KernelRunner:
 
     def _poisoned_arguments(self, kernel: Any, case: Case) -> list[str]:
         outputs = {o.name for o in case.outputs}
-        return [p.name for p in kernel.entry.parameters if self.arguments.get(p.name, p.name) in outputs]
+        return [p.name for p in kernel.entry.parameters if self._names_one_of(outputs, p.name)]
+
+    def _names_one_of(self, outputs: Collection[str], parameter: str) -> bool:
+        text = self.arguments.get(parameter, parameter)
+        return isinstance(text, str) and text in outputs
 
     def _value(self, name: str, case: Case, given: Mapping[str, Input], outputs: Mapping[str, Array]) -> Any:
         text = self.arguments.get(name, name)
+        if isinstance(text, Mapping):
+            return {key: self._field(f"{name}.{key}", part, case, given) for key, part in text.items()}
         if text in outputs:
             return outputs[text]
         if text in given:
@@ -114,11 +121,28 @@ class KernelRunner:
             return None
         try:
             return evaluate(text, given, case.attrs)
-        except (KeyError, ValueError, SyntaxError) as error:
+        except (AttributeError, IndexError, TypeError, KeyError, ValueError, SyntaxError) as error:
             raise CaseError(
                 f"kernel parameter {name!r} has no value: {text!r} is neither an input ({', '.join(given)}), "
                 f"an output ({', '.join(outputs)}) nor arithmetic over sizes",
                 cure=f'add it to [operator.arguments], for example {name} = "x.size"',
+            ) from error
+
+
+    def _field(self, name: str, part: Any, case: Case, given: Mapping[str, Input]) -> Any:
+        """A field of a struct: numbers as they are, text as arithmetic over sizes, tables and lists field by field."""
+        if isinstance(part, Mapping):
+            return {key: self._field(f"{name}.{key}", inner, case, given) for key, inner in part.items()}
+        if isinstance(part, list):
+            return [self._field(f"{name}[{at}]", inner, case, given) for at, inner in enumerate(part)]
+        if not isinstance(part, str):
+            return part
+        try:
+            return evaluate(part, given, case.attrs)
+        except (AttributeError, IndexError, TypeError, KeyError, ValueError, SyntaxError) as error:
+            raise CaseError(
+                f"{name} = {part!r} is no arithmetic over sizes of {', '.join(given)}",
+                cure='write a number, or for example "x.size", "x.shape[0] * 2", "attr.axis"',
             ) from error
 
 
@@ -189,7 +213,7 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
         import toprope.kernel  # noqa: F401
 
         chip = soc or str(table.get("soc", "ascend910b1"))
-        arguments = {k: str(v) for k, v in table.get("arguments", {}).items()}
+        arguments = {k: v if isinstance(v, dict) else str(v) for k, v in table.get("arguments", {}).items()}
         return KernelRunner(file, entry, int(table.get("blocks", 8)), chip, arguments)
     if path == "project":
         # As for kernels: only cases of projects need it.
