@@ -402,7 +402,7 @@ def test_kernel_on_the_software_npu(tmp_path):
     short = KernelRunner(source, "add_custom", 8, arguments={"z": "out", "totalLength": "x.size - 16384"})
     missing = execute(suite_of([case]), case, short)
     assert missing.status == FAILED and missing.metrics["special_mismatches"] > 0
-    assert missing.message.startswith("16384 of 32768 elements were never written; ")
+    assert missing.message.startswith("16,384 of 32,768 elements were never written; ")
     unbound = execute(suite_of([case]), case, KernelRunner(source, "add_custom", 8))
     assert unbound.status == ERROR and "totalLength" in unbound.message
 

@@ -301,16 +301,43 @@ def test_a_program_in_two_files_with_arguments(tmp_path: Path) -> None:
         run_program([tmp_path / "main.cpp"], load("ascend910b1"))
 
 
-def test_a_unit_tests_launch_in_a_program_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "main.cpp").write_text("""#include "tikicpulib.h"
+TWICE = """#include "tikicpulib.h"
 #include "kernel_operator.h"
-extern "C" __global__ __aicore__ void nothing(GM_ADDR y) {}
-int main() {
-    auto* y = static_cast<uint8_t*>(AscendC::GmAlloc(256));
-    ICPU_RUN_KF(nothing, 1, y);
-    std::puts("went on");
-}
-""")
+extern "C" __global__ __aicore__ void twice(GM_ADDR x, GM_ADDR y) {{
+    AscendC::TPipe pipe;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, 512);
+    AscendC::GlobalTensor<float> from, to;
+    from.SetGlobalBuffer((__gm__ float*)x, 64);
+    to.SetGlobalBuffer((__gm__ float*)y, 64);
+    auto t = buffer.Get<float>();
+    AscendC::DataCopy(t, from, 64);
+    {between}
+    AscendC::Muls(t, t, 2.0f, 64);
+    AscendC::PipeBarrier<PIPE_ALL>();
+    AscendC::DataCopy(to, t, 64);
+}}
+int main() {{
+    auto* x = (float*)AscendC::GmAlloc(256);
+    auto* y = (float*)AscendC::GmAlloc(256);
+    for (int i = 0; i < 64; ++i) x[i] = i;
+    {before}
+    ICPU_RUN_KF(twice, 1, (uint8_t*)x, (uint8_t*)y);
+    std::printf("%g\\n", y[63]);
+    AscendC::GmFree(x);
+}}
+"""
+
+
+@pytest.mark.parametrize("between, found", [("AscendC::PipeBarrier<PIPE_ALL>();", []), ("", ["race-unordered-pipes"])])
+def test_a_unit_tests_launch_in_a_program_runs_and_is_checked(tmp_path: Path, between: str, found: list[str]) -> None:
+    (tmp_path / "main.cpp").write_text(TWICE.format(between=between, before=""))
     code, report, said = run(tmp_path / "main.cpp")
-    assert code == 1 and not report["launches"] and "went on" not in said
-    assert "ICPU_RUN_KF(nothing) was not carried out" in said
+    assert said.splitlines()[0] == "126" and [f["code"] for f in report["findings"] if f["severity"] == "error"] == found
+    assert len(report["launches"]) == 1 and (code == 0) == (not found)
+
+
+def test_a_unit_tests_launch_with_a_tiling_key_is_refused_in_a_program(tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text(TWICE.format(between="", before="ICPU_SET_TILING_KEY(3);"))
+    code, report, said = run(tmp_path / "main.cpp")
+    assert code == 1 and not report["launches"] and "ICPU_RUN_KF(twice) was not carried out" in said

@@ -91,6 +91,8 @@ Entry<kernel> configured(const char* file, int line, uint64_t blocks, const Sett
 }  // namespace program
 }  // namespace toprope
 
+// Says to tikicpulib.h that kernels of this source are launched on the device library.
+#define TOPROPE_HOST_PROGRAM
 #undef TOPROPE_LAUNCH
 #define TOPROPE_LAUNCH(...) ::toprope::program::configured<__VA_ARGS__>
 #define ACLRT_LAUNCH_KERNEL(name) toprope_at(__FILE__, __LINE__, aclrtlaunch_##name)

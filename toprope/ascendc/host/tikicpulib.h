@@ -146,6 +146,44 @@ inline int shell(const char* command) {
 }  // namespace unit_test
 }  // namespace toprope
 
+#ifdef TOPROPE_HOST_PROGRAM
+namespace toprope {
+namespace unit_test {
+
+// The device of a program that launches with ICPU_RUN_KF alone and so never asks for one; given back when the program ends.
+struct Device {
+    static void share(void* at, size_t bytes) {
+        ready(nullptr);
+        void* device = nullptr;
+        aclrtHostRegister(at, bytes, ACL_HOST_REGISTER_MAPPED, &device);
+    }
+    static void ready(const char* kernel) {
+        if (kernel != nullptr && tiling_key != 0) {
+            std::fflush(stdout);
+            std::fprintf(stderr,
+                         "toprope: ICPU_RUN_KF(%s) was not carried out: tiling key %llu is set, which only unit tests pass on\n"
+                         "cure: run the kernel itself: toprope run FILE.cpp:%s ARGUMENTS --tiling-key %llu\n",
+                         kernel, static_cast<unsigned long long>(tiling_key), kernel, static_cast<unsigned long long>(tiling_key));
+            std::exit(3);
+        }
+        static Device once;
+    }
+    Device() : own(aclInit(nullptr) == ACL_SUCCESS) {
+        blocks();  // made first, so that it is there when this ends
+        int32_t device = -1;
+        if (aclrtGetDevice(&device) != ACL_SUCCESS) aclrtSetDevice(0);
+    }
+    ~Device() {
+        for (const auto& [at, bytes] : blocks()) aclrtHostUnregister(at);
+        if (own) aclFinalize();
+    }
+    bool own;
+};
+
+}  // namespace unit_test
+}  // namespace toprope
+#endif
+
 // Stands before the C library's function for the test that is linked with it.
 extern "C" __attribute__((weak)) int system(const char* command) { return toprope::unit_test::shell(command); }
 
@@ -156,17 +194,33 @@ inline void* GmAlloc(size_t size) {
     const size_t rounded = (size + 511) / 512 * 512 + 512;
     auto* at = static_cast<uint8_t*>(std::aligned_alloc(512, rounded));
     std::memset(at, 0, rounded);
-    toprope::unit_test::blocks()[at] = size == 0 ? 1 : size;
+    const size_t bytes = size == 0 ? 1 : size;
+#ifdef TOPROPE_HOST_PROGRAM
+    toprope::unit_test::Device::share(at, bytes);
+#endif
+    toprope::unit_test::blocks()[at] = bytes;
     return at;
 }
 inline void GmFree(void* at) {
-    if (toprope::unit_test::blocks().erase(static_cast<uint8_t*>(at)) != 0) std::free(at);
+    if (toprope::unit_test::blocks().erase(static_cast<uint8_t*>(at)) == 0) return;
+#ifdef TOPROPE_HOST_PROGRAM
+    aclrtHostUnregister(at);
+#endif
+    std::free(at);
 }
 inline void SetKernelMode(KernelMode value) { toprope::unit_test::mode = value; }
 
 }  // namespace AscendC
 
+#ifdef TOPROPE_HOST_PROGRAM
+// In a program with a main of its own the launch goes to the device library, which waits for its end: the macro is synchronous.
+#define ICPU_RUN_KF(kernel, blocks, ...)                                                                      \
+    (toprope::unit_test::Device::ready(#kernel),                                                              \
+     ::toprope::program::configured<kernel>(__FILE__, __LINE__, blocks, nullptr, nullptr)(__VA_ARGS__), \
+     static_cast<void>(aclrtSynchronizeDevice()))
+#else
 #define ICPU_RUN_KF(kernel, blocks, ...) toprope::unit_test::run(#kernel, blocks, kernel, ##__VA_ARGS__)
+#endif
 #define ICPU_SET_TILING_KEY(key) (toprope::unit_test::tiling_key = static_cast<uint64_t>(key))
 
 extern "C" {
