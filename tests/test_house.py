@@ -40,6 +40,7 @@ ORDER = [
     "order",
     "timing",
     "check",
+    "fault_lines",
     "kernel",
     "launch",
     "profile",

@@ -21,6 +21,7 @@ from toprope import dtypes, runtime, tiling
 from toprope.build import shared_library
 from toprope.check import Again, check, explore, tiling_mismatches
 from toprope.errors import BadArgument, BadKernel, CompileFailed
+from toprope.fault_lines import with_fault_line
 from toprope.finding import Finding
 from toprope.soc import Soc
 from toprope.soc import load as load_soc
@@ -134,16 +135,16 @@ class Kernel:
             self.built[key] = self.build(soc, core_type)
         return self.built[key]
 
-    def build(self, soc: Soc, core_type: str) -> Path:
-        """Compile for one core type (aiv, aic, coupled); cached. Raises CompileFailed."""
+    def build(self, soc: Soc, core_type: str, *extra: str) -> Path:
+        """Compile for one core type (aiv, aic, coupled), with `extra` options of the compiler; cached. Raises CompileFailed."""
         if not self.siblings or self.entry.template:
-            return self._compile(soc, core_type, (self.name,))
+            return self._compile(soc, core_type, (self.name,), extra)
         try:
-            return self._compile(soc, core_type, tuple(sorted((self.name, *self.siblings))))
+            return self._compile(soc, core_type, tuple(sorted((self.name, *self.siblings))), extra)
         except CompileFailed:  # perhaps only because a sibling is switched off by the preprocessor
-            return self._compile(soc, core_type, (self.name,))
+            return self._compile(soc, core_type, (self.name,), extra)
 
-    def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
+    def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...], extra: tuple[str, ...]) -> Path:
         function = f"{symbol_of(self.name)}<{self.template_arguments}>" if self.entry.template else ""
         unit = f'{text_of(self.path, self.include)}#include "machine/entry.h"\n'
         unit += "".join(f"TOPROPE_ENTRY({name}, {function or symbol_of(name)})\n" for name in names)
@@ -155,9 +156,9 @@ class Kernel:
             generated + unit,
             include=(self.path.parent, *self.include),
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
-            extra=("-fsanitize=signed-integer-overflow",) if overflow else (),
+            extra=(*extra, *(("-fsanitize=signed-integer-overflow",) if overflow else ())),
             link=(runtime.library_path(),),
-            ahead="" if overflow or generated else header_ahead(self.path, self.include),
+            ahead="" if overflow or generated or extra else header_ahead(self.path, self.include),
         )
 
 
@@ -235,6 +236,8 @@ class Launcher:
         begin = time.perf_counter()
         trace = runtime.run(launch, chip)
         wall_s = time.perf_counter() - begin
+        if trace.crash:
+            trace = with_fault_line(trace, lambda core_type: self.kernel.build(chip, core_type, "-g1"))
         named = {p.name: a for p, a in zip(self.kernel.entry.parameters, arguments, strict=True)}
         return Run(
             self.kernel.name,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.ascendc.harness import kernels
+from toprope.kernel import Run
 
 SOURCE = """
 template <typename T> __aicore__ inline void Add1(GM_ADDR x, GM_ADDR z, int32_t count, int32_t claimed) {
@@ -54,9 +56,13 @@ extern "C" __global__ __aicore__ void divide(GM_ADDR x, GM_ADDR z, int32_t n, in
 """
 
 
-def codes(entry: str, dtype: Any, *, claimed: int = 64, out: Any = None) -> dict[str, str]:
+def ran(entry: str, dtype: Any, *, claimed: int = 64, out: Any = None) -> Run:
     x, z = np.ones(64, dtype), np.zeros(64, out or dtype)
-    return {f.code: str(f) for f in kernels(SOURCE, "arguments")[entry][1](x, z, 64, claimed).findings}
+    return kernels(SOURCE, "arguments")[entry][1](x, z, 64, claimed)
+
+
+def codes(entry: str, dtype: Any, *, claimed: int = 64, out: Any = None) -> dict[str, str]:
+    return {f.code: str(f) for f in ran(entry, dtype, claimed=claimed, out=out).findings}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +109,8 @@ def test_a_claim_beyond_the_array_is_told() -> None:
 
 
 def test_a_division_by_zero_is_an_error_with_its_cure() -> None:
-    text = codes("divide", np.float32, claimed=0)["division-by-zero"]
-    assert "tiling values" in text or "tileNum" in text
+    (finding,) = (f for f in ran("divide", np.float32, claimed=0).findings if f.code == "division-by-zero")
+    line = Path(finding.places[0].file).read_text().splitlines()[finding.places[0].line - 1]
+    assert "n / tileNum" in line and finding.message.endswith("divides an integer by zero here: tileNum is 0")
+    assert "tiling values" in finding.cure
     assert "division-by-zero" not in codes("divide", np.float32, claimed=4)

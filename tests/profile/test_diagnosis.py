@@ -12,6 +12,7 @@ from toprope.kernel import Run
 from toprope.profile import diagnose, roofline
 from toprope.profile.whatif import elements, kinds, second_sources, spread, without
 from toprope.report import summary
+from toprope.trace import PIPES
 from toprope.validation import experiment
 
 # One kernel, every mistake a parameter: buffers per queue, an offset between the operands' banks, a barrier, scalar work.
@@ -234,6 +235,15 @@ def test_the_scalar_work_of_a_library_object_is_not_taken_for_elements_of_the_ke
 def test_advice_is_ordered_by_gain() -> None:
     gains = [f.cycles_at_stake for f in diagnose(run("single", blocks=8))]
     assert len(gains) >= 2 and gains == sorted(gains, reverse=True)
+
+
+def test_the_scalar_loop_that_is_the_bound_comes_before_larger_gains() -> None:
+    found = run("scalars", blocks=4)
+    assert max(PIPES, key=found.timeline.busy) == "S"
+    first, *others = diagnose(found)
+    assert first.code == "advice-scalar-access" and any(f.cycles_at_stake > first.cycles_at_stake for f in others)
+    gains = [f.cycles_at_stake for f in others]
+    assert gains == sorted(gains, reverse=True)
 
 
 def test_changed_traces_stay_consistent() -> None:

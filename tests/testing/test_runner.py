@@ -407,6 +407,52 @@ def test_kernel_on_the_software_npu(tmp_path):
     assert unbound.status == ERROR and "totalLength" in unbound.message
 
 
+TAKES_A_STRUCT = """
+#include "kernel_operator.h"
+using namespace AscendC;
+struct Part {{ uint32_t length; uint32_t scale[2]; }};
+struct ScaledTiling {{ uint32_t total; Part part; }};
+extern "C" __global__ __aicore__ void scaled(GM_ADDR x, GM_ADDR z, ScaledTiling tiling) {{
+    GlobalTensor<float> from, to;
+    from.SetGlobalBuffer((__gm__ float*)x, tiling.total);
+    to.SetGlobalBuffer((__gm__ float*)z, tiling.total);
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> in;
+    TQue<TPosition::VECOUT, 1> out;
+    pipe.InitBuffer(in, 1, 1024);
+    pipe.InitBuffer(out, 1, 1024);
+    auto a = in.AllocTensor<float>();
+    DataCopy(a, from, tiling.part.length);
+    in.EnQue(a);
+    a = in.DeQue<float>();
+    auto b = out.AllocTensor<float>();
+    Muls(b, a, (float)tiling.part.scale[1], tiling.part.length{short});
+    out.EnQue(b);
+    in.FreeTensor(a);
+    b = out.DeQue<float>();
+    DataCopy(to, b, tiling.part.length);
+    out.FreeTensor(b);
+}}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("short", "status"), [("", PASSED), (" / 2", FAILED)])
+def test_a_case_file_fills_structs_and_counts_what_was_not_written(tmp_path, short, status):
+    source = tmp_path / "scaled.cpp"
+    source.write_text(TAKES_A_STRUCT.format(short=short))
+    case = Case("one", "add", (Argument("x", "float32", (64,)),))
+    tiling = {"total": "x.size", "part": {"length": "x.shape[0]", "scale": [0, 3]}}
+    runner = KernelRunner(source, "scaled", 1, arguments={"z": "out", "tiling": tiling})
+    suite = suite_of([case], lambda x: 3 * x)
+    done = execute(suite, case, runner)
+    assert done.status == status, done.message
+    assert ("32 of 64 elements were never written; " in done.message) == (status == FAILED)
+    wrong = KernelRunner(source, "scaled", 1, arguments={"z": "out", "tiling": {**tiling, "total": "q.size"}})
+    said = execute(suite, case, wrong)
+    assert said.status == ERROR and "tiling.total = 'q.size' is no arithmetic over sizes of x" in said.message
+
+
 def test_outputs_are_completed_from_golden():
     case = add_case(outputs=(Output("float32"),))
     seen = []

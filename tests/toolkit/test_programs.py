@@ -333,7 +333,9 @@ int main() {{
 def test_a_unit_tests_launch_in_a_program_runs_and_is_checked(tmp_path: Path, between: str, found: list[str]) -> None:
     (tmp_path / "main.cpp").write_text(TWICE.format(between=between, before=""))
     code, report, said = run(tmp_path / "main.cpp")
-    assert said.splitlines()[0] == "126" and [f["code"] for f in report["findings"] if f["severity"] == "error"] == found
+    assert (
+        said.splitlines()[0] == "126" and [f["code"] for f in report["findings"] if f["severity"] == "error"] == found
+    )
     assert len(report["launches"]) == 1 and (code == 0) == (not found)
 
 

@@ -33,8 +33,8 @@ class Idea:
 
 
 def diagnose(run: Run) -> list[Finding]:
-    """Advice for a run, largest gain first: findings of severity advice with `cycles_at_stake`; last, with `bytes_at_stake`, what
-    would free on-chip memory."""
+    """Advice for a run: findings of severity advice with `cycles_at_stake`, largest gain first, but before them what the time truly
+    hangs on where elements pass through a scalar unit that works more than any pipe; last, with `bytes_at_stake`, what would free on-chip memory."""
     now = run.timeline.cycles
     if not now:
         return []
@@ -57,7 +57,8 @@ def diagnose(run: Run) -> list[Finding]:
                 data=dict(idea.data),
             )
         )
-    return sorted(found, key=lambda f: -f.cycles_at_stake) + shareable_buffers(run.trace)
+    bound = "advice-scalar-access" if max(PIPES, key=run.timeline.busy) == "S" else ""
+    return sorted(found, key=lambda f: (f.code != bound, -f.cycles_at_stake)) + shareable_buffers(run.trace)
 
 
 def _place(trace: Trace, site: int, op: str = "", pipe: str = "") -> Place:

@@ -33,7 +33,7 @@ class ProjectKernel(Kernel):
     header: str = ""
     call: str = ""  # empty: the entry is what is launched, and one build serves all entries of its file
 
-    def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...]) -> Path:
+    def _compile(self, soc: Soc, core_type: str, names: tuple[str, ...], extra: tuple[str, ...]) -> Path:
         unit = f'{self.header}{text_of(self.path, self.include)}#include "machine/entry.h"\n'
         if self.call:
             parameters = ", ".join(f"GM_ADDR {p.name}" for p in self.entry.parameters)
@@ -45,7 +45,7 @@ class ProjectKernel(Kernel):
             unit,
             include=(self.path.parent, *self.include),
             defines=(f"__NPU_ARCH__={soc.npu_arch}", f"TOPROPE_{core_type.upper()}=1", *self.defines),
-            extra=("-fpermissive",),
+            extra=("-fpermissive", *extra),
             link=(runtime.library_path(),),
             # What the host generates comes before everything else, and kernel_operator.h looks at it.
             ahead="" if self.header else header_ahead(self.path, self.include),

@@ -128,7 +128,6 @@ class KernelRunner:
                 cure=f'add it to [operator.arguments], for example {name} = "x.size"',
             ) from error
 
-
     def _field(self, name: str, part: Any, case: Case, given: Mapping[str, Input]) -> Any:
         """A field of a struct: numbers as they are, text as arithmetic over sizes, tables and lists field by field."""
         if isinstance(part, Mapping):

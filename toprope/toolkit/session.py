@@ -7,14 +7,13 @@ import json
 import mmap
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from toprope.fault_lines import frames
 from toprope.finding import Finding, Place, codes
 from toprope.kernel import Run
 from toprope.soc import Soc
@@ -334,20 +333,9 @@ def _place(at: list[Any], action: str = "") -> Place:
     if line < 0 or (
         line == 0 and file.startswith("/") and not file.endswith((".cpp", ".asc", ".h", ".c", ".cc", ".cxx"))
     ):
-        file, line = _line_at(file, -line)
+        told = frames(file, -line)
+        file, line = told[0] if told else (file, 0)
     return Place(file, line, action=action)
-
-
-@cache
-def _line_at(module: str, offset: int) -> tuple[str, int]:
-    """Source line of an address, if the module has debug lines and binutils are there; else the module."""
-    try:
-        done = subprocess.run(["addr2line", "-e", module, hex(offset)], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return module, 0
-    file, _, line = done.stdout.strip().rpartition(":")
-    digits = re.match(r"\d+", line)
-    return (file, int(digits[0])) if digits and int(digits[0]) and not file.startswith("?") else (module, 0)
 
 
 def _is_users(file: str) -> bool:
