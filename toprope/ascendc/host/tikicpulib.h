@@ -214,8 +214,8 @@ inline void SetKernelMode(KernelMode value) { toprope::unit_test::mode = value; 
 
 #ifdef TOPROPE_HOST_PROGRAM
 // In a program with a main of its own the launch goes to the device library, which waits for its end: the macro is synchronous.
-#define ICPU_RUN_KF(kernel, blocks, ...)                                                                      \
-    (toprope::unit_test::Device::ready(#kernel),                                                              \
+#define ICPU_RUN_KF(kernel, blocks, ...)                                                                \
+    (toprope::unit_test::Device::ready(#kernel),                                                        \
      ::toprope::program::configured<kernel>(__FILE__, __LINE__, blocks, nullptr, nullptr)(__VA_ARGS__), \
      static_cast<void>(aclrtSynchronizeDevice()))
 #else
