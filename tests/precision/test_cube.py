@@ -126,13 +126,12 @@ FILE = kernels(
     ),
     "bisect_cube",
 )
-RNG = np.random.default_rng(3)
 
 
-@pytest.fixture(autouse=True)
-def the_same_numbers_in_any_order() -> None:
-    """Each test draws from the beginning, whichever ran before it."""
-    RNG.bit_generator.state = np.random.default_rng(3).bit_generator.state
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Every test draws from the beginning of its own generator, whichever ran before it."""
+    return np.random.default_rng(3)
 
 
 def line_of(word: str) -> int:
@@ -150,39 +149,39 @@ def bisect(name: str, a: Any, b: Any, c: Any, shape: tuple[int, int], blocks: in
     return diagnose(replayed, arrays), replayed, replayed.exact("y", arrays["y"])
 
 
-def halves(*shape: int) -> Any:
+def halves(rng: np.random.Generator, *shape: int) -> Any:
     """Eighths: exact in half, and so few values that products hold equal numbers with different errors."""
-    return (RNG.integers(-8, 9, shape) / 8).astype(np.float16)
+    return (rng.integers(-8, 9, shape) / 8).astype(np.float16)
 
 
-def thirds(*shape: int) -> Any:
-    return (RNG.integers(1, 9, shape) / 3).astype(np.float16)
+def thirds(rng: np.random.Generator, *shape: int) -> Any:
+    return (rng.integers(1, 9, shape) / 3).astype(np.float16)
 
 
 def wide(x: Any) -> Any:
     return x.astype(np.float64)
 
 
-def test_float_sums_of_halves_are_clean() -> None:
-    a, b = RNG.normal(0, 1, (M, K)).astype(np.float16), RNG.normal(0, 1, (K, N)).astype(np.float16)
-    d, replayed, exact = bisect("one", a, b, halves(N, P), (M, N))
+def test_float_sums_of_halves_are_clean(rng: np.random.Generator) -> None:
+    a, b = rng.normal(0, 1, (M, K)).astype(np.float16), rng.normal(0, 1, (K, N)).astype(np.float16)
+    d, replayed, exact = bisect("one", a, b, halves(rng, N, P), (M, N))
     assert d.clean
     assert np.allclose(exact, wide(a) @ wide(b), rtol=0, atol=1e-14)
     assert {e.op for e in replayed.lines.values()} == {"Mmad"}  # the rest moves elements and is followed one by one
     assert all(s.groups is None for s in replayed.steps)
 
 
-def test_a_bias_is_part_of_the_sum() -> None:
-    a, b, c = thirds(M, K), thirds(K, N), RNG.normal(0, 1, 48).astype(np.float32)
+def test_a_bias_is_part_of_the_sum(rng: np.random.Generator) -> None:
+    a, b, c = thirds(rng, M, K), thirds(rng, K, N), rng.normal(0, 1, 48).astype(np.float32)
     d, _, exact = bisect("biased", a, b, c, (M, N))
     assert d.clean and np.allclose(exact, wide(a) @ wide(b) + wide(c[:N]), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["half_left", "half_image", "half_right"])
-def test_a_product_that_is_narrowed_before_the_next_one_is_an_early_cast(name: str) -> None:
-    a, b = thirds(M, K), thirds(K, N)
+def test_a_product_that_is_narrowed_before_the_next_one_is_an_early_cast(rng: np.random.Generator, name: str) -> None:
+    a, b = thirds(rng, M, K), thirds(rng, K, N)
     product = wide(a) @ wide(b)
-    c = halves(P, M) if name == "half_right" else halves(N, P)
+    c = halves(rng, P, M) if name == "half_right" else halves(rng, N, P)
     golden = {
         "half_left": lambda: product @ wide(c),
         "half_image": lambda: 0.5 * np.maximum(product, 0) @ wide(c),
@@ -196,15 +195,15 @@ def test_a_product_that_is_narrowed_before_the_next_one_is_an_early_cast(name: s
     assert d.shares[d.born.step.site] > 0.99
 
 
-def test_sums_of_several_blocks_in_gm_are_followed() -> None:
-    a, b = thirds(M, K), thirds(K, N)
-    d, _, exact = bisect("added", a, b, halves(N, P), (M, N), blocks=2)
+def test_sums_of_several_blocks_in_gm_are_followed(rng: np.random.Generator) -> None:
+    a, b = thirds(rng, M, K), thirds(rng, K, N)
+    d, _, exact = bisect("added", a, b, halves(rng, N, P), (M, N), blocks=2)
     assert d.clean and np.allclose(exact, 2 * (wide(a) @ wide(b)), rtol=1e-15)
 
 
-def test_operands_rounded_to_hf32_are_named() -> None:
-    a, b = RNG.uniform(1, 2, (32, 16)).astype(np.float32), RNG.uniform(1, 2, (16, 32)).astype(np.float32)
-    d, replayed, exact = bisect("rounded", a, b, halves(N, P), (32, 32))
+def test_operands_rounded_to_hf32_are_named(rng: np.random.Generator) -> None:
+    a, b = rng.uniform(1, 2, (32, 16)).astype(np.float32), rng.uniform(1, 2, (16, 32)).astype(np.float32)
+    d, replayed, exact = bisect("rounded", a, b, halves(rng, N, P), (32, 32))
     assert np.allclose(exact, wide(a) @ wide(b), rtol=1e-15)
     assert d.cause == "hf32" and d.born is not None
     assert replayed.trace.sites[d.born.step.site].line == line_of("BORN rounded")
@@ -237,11 +236,13 @@ extern "C" __global__ __aicore__ void narrowed(GM_ADDR a, GM_ADDR b, GM_ADDR y) 
 
 
 @pytest.mark.parametrize(("name", "cause"), [("half_sum", "accumulation"), ("narrowed", "early-cast")])
-def test_the_coupled_core_sums_in_half_and_narrows_on_the_way_to_ub(name: str, cause: str) -> None:
+def test_the_coupled_core_sums_in_half_and_narrows_on_the_way_to_ub(
+    rng: np.random.Generator, name: str, cause: str
+) -> None:
     file = kernels(COUPLED, "bisect_coupled")
     a, b, y = (
-        RNG.uniform(0, 1, 8192).astype(np.float16),
-        RNG.uniform(-0.2, 1, 8192).astype(np.float16),
+        rng.uniform(0, 1, 8192).astype(np.float16),
+        rng.uniform(-0.2, 1, 8192).astype(np.float16),
         np.zeros((16, 16), np.float32),
     )
     before = {"a": a.copy(), "b": b.copy(), "y": y.copy()}

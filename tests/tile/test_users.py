@@ -10,20 +10,18 @@ import pytest
 from tests.tile import users
 from tests.tile.test_kernels import KERNELS
 
-RNG = np.random.default_rng(0)
 
-
-@pytest.fixture(autouse=True)
-def the_same_numbers_in_any_order() -> None:
-    """Each test draws from the beginning, whichever ran before it."""
-    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Every test draws from the beginning of its own generator, whichever ran before it."""
+    return np.random.default_rng(0)
 
 
 SHAPES = [(5, 7), (37, 1000), (11, 3000), (200, 33)]
 
 
-def floats(*shape: int, kind: Any = np.float32) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(kind)
+def floats(rng: np.random.Generator, *shape: int, kind: Any = np.float32) -> np.ndarray:
+    return rng.standard_normal(shape).astype(kind)
 
 
 def agreed(kernel: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -40,9 +38,11 @@ def agreed(kernel: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_layer_norm_backward_with_columns_of_numbers_and_sums_both_ways(shape: tuple[int, int]) -> None:
+def test_layer_norm_backward_with_columns_of_numbers_and_sums_both_ways(
+    rng: np.random.Generator, shape: tuple[int, int]
+) -> None:
     m, n = shape
-    dy, x, g = floats(m, n), floats(m, n), floats(n)
+    dy, x, g = floats(rng, m, n), floats(rng, m, n), floats(rng, n)
     mean, rstd = x.mean(1), (1 / np.sqrt(x.var(1) + 1e-5)).astype(np.float32)
     zeros = np.zeros(n, np.float32)
     dx, dg, db = agreed(users.ln_backward, [dy, x, mean, rstd, g], [np.zeros_like(x), zeros, zeros])
@@ -54,8 +54,8 @@ def test_layer_norm_backward_with_columns_of_numbers_and_sums_both_ways(shape: t
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_quantisation_to_int8_with_a_scale_per_row(shape: tuple[int, int]) -> None:
-    x = floats(*shape)
+def test_quantisation_to_int8_with_a_scale_per_row(rng: np.random.Generator, shape: tuple[int, int]) -> None:
+    x = floats(rng, *shape)
     q, scale = agreed(users.quantise, [x], [np.zeros(shape, np.int8), np.zeros(shape[0], np.float32)])
     assert np.all(
         np.abs(q * scale[:, None] - x) <= scale[:, None] * 0.54
@@ -64,9 +64,9 @@ def test_quantisation_to_int8_with_a_scale_per_row(shape: tuple[int, int]) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_losses_and_places(shape: tuple[int, int]) -> None:
+def test_losses_and_places(rng: np.random.Generator, shape: tuple[int, int]) -> None:
     m, n = shape
-    x, t = floats(m, n), RNG.integers(0, n, m).astype(np.int32)
+    x, t = floats(rng, m, n), rng.integers(0, n, m).astype(np.int32)
     (loss,) = agreed(users.cross_entropy, [x, t], [np.zeros(m, np.float32)])
     assert np.allclose(loss, np.log(np.exp(x.astype(np.float64)).sum(1)) - x[np.arange(m), t], atol=1e-5)
     (place,) = agreed(users.top1, [x], [np.zeros(m, np.int32)])
@@ -77,9 +77,9 @@ def test_losses_and_places(shape: tuple[int, int]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_element_wise_and_indexed(shape: tuple[int, int]) -> None:
+def test_element_wise_and_indexed(rng: np.random.Generator, shape: tuple[int, int]) -> None:
     m, n = shape
-    x, r, g = floats(m, n, kind=np.float16), floats(m, n, kind=np.float16), floats(n, kind=np.float16)
+    x, r, g = floats(rng, m, n, kind=np.float16), floats(rng, m, n, kind=np.float16), floats(rng, n, kind=np.float16)
     y, h = agreed(users.rms_residual, [x, r, g], [np.zeros_like(x), np.zeros_like(x)])
     t = x.astype(np.float64) + r
     assert np.allclose(y, t / np.sqrt((t**2).mean(1, keepdims=True) + 1e-6) * g, atol=2e-2) and np.allclose(
@@ -87,12 +87,12 @@ def test_element_wise_and_indexed(shape: tuple[int, int]) -> None:
     )
     (s,) = agreed(users.swiglu, [x, r], [np.zeros_like(x)])
     assert np.allclose(s, x / (1 + np.exp(-x.astype(np.float64))) * r, atol=1e-2)
-    ids, table = RNG.integers(0, 20, m), floats(50, n, kind=np.float16)
+    ids, table = rng.integers(0, 20, m), floats(rng, 50, n, kind=np.float16)
     (rows,) = agreed(users.rows_by_long, [ids.astype(np.int64), table], [np.zeros_like(x)])
     assert np.array_equal(rows, table[ids])
     (rows,) = agreed(users.rows_shifted, [ids.astype(np.int32), table], [np.zeros_like(x)])
     assert np.array_equal(rows, table[ids * 2 + 1])
-    a, c, z = floats(m, 3, 2, n), floats(m, n), floats(m, n)
+    a, c, z = floats(rng, m, 3, 2, n), floats(rng, m, n), floats(rng, m, n)
     (turned,) = agreed(users.rotary, [a, c, z], [np.zeros_like(a)])
     assert np.allclose(turned[:, :, 1], a[:, :, 1] * c[:, None] + a[:, :, 0] * z[:, None], atol=1e-5)
     (leaky,) = agreed(users.squared_leaky, [a.reshape(-1)], [np.zeros(a.size, np.float32)])
