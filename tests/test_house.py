@@ -56,6 +56,7 @@ ORDER = [
     "toolkit",
     "validation",
     "ops",
+    "tune",
     "serve",
     "train",
     "commands",

@@ -25,6 +25,7 @@ VERBS = {
         "toprope.commands.deps",
         "what depends on what, and which synchronisation orders nothing; --format dot, html",
     ),
+    "tune": ("toprope.commands.tune", "the fastest tile sizes of a kernel, found by prediction and verified"),
     "api": ("toprope.commands.api", "the Ascend C functions implemented here; --coverage FILE counts"),
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "calibrate": ("toprope.commands.calibrate", "correct a chip from what msprof measured on yours"),

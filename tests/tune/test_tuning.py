@@ -1,0 +1,184 @@
+"""Tuning what people have: tile functions, projects, kernels with macros; wrong points never win; the command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toprope.cli import main
+from toprope.errors import BadInput
+from toprope.tune.explain import sentences
+from toprope.tune.search import METHODS
+from toprope.tune.store import Store
+from toprope.tune.subject import Recipe, identity, open_subject
+from toprope.tune.tuning import NothingRight, Tuned, tune
+from toprope.tune.workers import workers
+
+ROOT = Path(__file__).resolve().parents[2]
+TILES = str(ROOT / "examples" / "09_tile" / "kernels.py")
+SOFTMAX = str(ROOT / "toprope" / "ops" / "softmax") + ":Softmax"
+KERNEL = """
+#include "kernel_operator.h"
+using namespace AscendC;
+#ifndef TILE
+#define TILE 256
+#endif
+#ifndef SHORT
+#define SHORT 0
+#endif
+extern "C" __global__ __aicore__ void twice(GM_ADDR x, GM_ADDR y, int32_t total) {
+    GlobalTensor<float> from, to;
+    const int32_t each = total / GetBlockNum(), at = each * GetBlockIdx();
+    from.SetGlobalBuffer((__gm__ float*)x + at, each);
+    to.SetGlobalBuffer((__gm__ float*)y + at, each);
+    TPipe pipe;
+    TQue<TPosition::VECIN, 1> in;
+    TQue<TPosition::VECOUT, 1> out;
+    pipe.InitBuffer(in, 1, TILE * 4);
+    pipe.InitBuffer(out, 1, TILE * 4);
+    for (int32_t i = 0; i < each / TILE - SHORT; i++) {
+        auto a = in.AllocTensor<float>();
+        DataCopy(a, from[i * TILE], TILE);
+        in.EnQue(a);
+        a = in.DeQue<float>();
+        auto b = out.AllocTensor<float>();
+        Add(b, a, a, TILE);
+        out.EnQue(b);
+        in.FreeTensor(a);
+        b = out.DeQue<float>();
+        DataCopy(to[i * TILE], b, TILE);
+        out.FreeTensor(b);
+    }
+}
+"""
+LAUNCH = """
+[twice]
+blocks = 4
+[twice.arguments]
+x = "float[65536]"
+y = "float[65536] out"
+total = 65536
+[twice.reference]
+y = "x + x"
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    (tmp_path / "twice.cpp").write_text(KERNEL)
+    (tmp_path / "twice.toml").write_text(LAUNCH)
+    return tmp_path / "twice.cpp"
+
+
+def tuned(recipe: Recipe, tmp_path: Path, **options: Any) -> Tuned:
+    with workers("local", 1) as pool:
+        return tune(recipe, pool, store=Store("test", tmp_path), **options)
+
+
+def test_a_kernels_macro(kernel: Path, tmp_path: Path) -> None:
+    found = tuned(Recipe(str(kernel), "ascend910b1", parameters=("TILE=256,1024,4096,16384,65536",)), tmp_path)
+    assert found.winner == {"TILE": 16384} and found.gain > 1.5 and found.default.us and not found.rejected
+    refused = {p["TILE"]: m.reason for p, m in found.found.tried if m.us is None}
+    assert all("buffer-over-capacity" in r for r in refused.values()) and set(refused) <= {65536}
+
+
+def test_a_faster_point_that_is_wrong_does_not_win(kernel: Path, tmp_path: Path) -> None:
+    found = tuned(Recipe(str(kernel), "ascend910b1", parameters=("TILE=4096", "SHORT=0,1,2")), tmp_path)
+    assert found.winner == {"TILE": 4096, "SHORT": 0} and {p["SHORT"] for p, _ in found.rejected} == {1, 2}
+    assert any("is predicted faster and is not right: y failed" in s for s in sentences(found))
+
+
+def test_nothing_right_is_an_error(kernel: Path, tmp_path: Path) -> None:
+    with pytest.raises(NothingRight, match="none of 1 points"):
+        tuned(Recipe(str(kernel), "ascend910b1", parameters=("SHORT=1",)), tmp_path)
+
+
+def test_a_projects_tiling_is_found_out(tmp_path: Path) -> None:
+    recipe = Recipe(SOFTMAX, "ascend910b1", inputs=("float32[96,256]",))
+    found = tuned(recipe, tmp_path, most=16)
+    names = {p.name for p in found.space.parameters}
+    assert "tileRows" in names and not names & {"rows", "columns", "pieceColumns", "partColumns"}
+    assert found.measure.us and found.default.us and found.measure.us <= found.default.us
+    assert not open_subject(recipe).verify(found.winner)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, shape", [("add", {"N": 1 << 20}), ("softmax", {"M": 512, "N": 1024}), ("rms_norm", {"M": 512, "N": 2048})]
+)
+def test_a_tile_function_against_all_points(name: str, shape: dict[str, int], tmp_path: Path) -> None:
+    recipe = Recipe(f"{TILES}:{name}", "ascend910b1", tuple(shape.items()))
+    best, every = (tuned(recipe, tmp_path, method=m) for m in ("model", "exhaustive"))
+    assert best.measure.us and every.measure.us and best.measure.us <= every.measure.us / 0.97
+
+
+def test_what_was_predicted_is_not_predicted_again(kernel: Path, tmp_path: Path) -> None:
+    recipe = Recipe(str(kernel), "ascend910b1", parameters=("TILE=1024,2048",))
+    first, second = (tuned(recipe, tmp_path) for _ in range(2))
+    assert first.asked == 2 and second.asked == 0 and second.winner == first.winner
+    before = identity(open_subject(recipe))
+    kernel.with_suffix(".toml").write_text(LAUNCH.replace("blocks = 4", "blocks = 8"))
+    assert identity(open_subject(recipe)) != before
+
+
+def test_the_result_does_not_depend_on_the_number_of_workers(kernel: Path, tmp_path: Path) -> None:
+    recipe = Recipe(str(kernel), "ascend910b1", parameters=("TILE=512,1024,2048,4096",))
+    one = tuned(recipe, tmp_path / "one")
+    with workers("local", 2) as pool:
+        two = tune(recipe, pool, store=Store("test", tmp_path / "two"))
+    assert (one.found.tried, one.winner, one.measure) == (two.found.tried, two.winner, two.measure)
+
+
+def test_a_state_makes_it_slower(kernel: Path, tmp_path: Path) -> None:
+    recipe = Recipe(str(kernel), "ascend910b1", parameters=("TILE=4096",))
+    slow = Recipe(str(kernel), "ascend910b1", parameters=("TILE=4096",), state=(("clock", 0.5),))
+    quick, throttled = (open_subject(r).measure({"TILE": 4096}).us for r in (recipe, slow))
+    assert quick and throttled and throttled > 1.3 * quick
+
+
+def test_the_command(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["tune", str(kernel), "--parameter", "TILE=1024,4096", "--workers", "1", "--quiet"]
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["version"]) == ("toprope-tune", 1)
+    assert document["tuned"][0]["winner"] == {"TILE": 4096} and document["tuned"][0]["explained"]
+    assert main([*words, "--write", str(tmp_path / "twice.h")]) == 0
+    said = capsys.readouterr().out
+    assert "winner    TILE = 4096" in said and "return {4096};" in (tmp_path / "twice.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing.txt"], "is nothing that can be tuned"),
+        ([f"{TILES}:add"], "N is missing"),
+        ([f"{TILES}:add", "--shape", "N=0"], "is not DIM=N"),
+        ([f"{TILES}:add", "--shape", "N=8", "--parameter", "Q=1,2"], "there is no parameter Q"),
+        ([SOFTMAX], "inputs are not given"),
+        ([SOFTMAX, "--input", "float99[8]"], "no element type with a shape"),
+        ([f"{TILES}:add", "--shape", "N=8", "--state", "moon=1"], "--state"),
+        ([f"{TILES}:add", "--shape", "N=8", "--workers", "0"], "--workers"),
+        ([f"{TILES}:add", "--shape", "N=8", "--soc", "nosuch"], "unknown chip"),
+    ],
+)
+def test_bad_input_is_one_message(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", *words, "--quiet"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_searches_are_listed_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(SystemExit):
+        main(["tune", "--help"])
+    said = capsys.readouterr().out
+    assert all(m in said for m in METHODS)
+
+
+def test_a_kernel_without_named_constants(kernel: Path) -> None:
+    with pytest.raises(BadInput, match="constants have to be named"):
+        open_subject(Recipe(str(kernel), "ascend910b1"))
+    with pytest.raises(BadInput, match="has no WIDTH"):
+        open_subject(Recipe(str(kernel), "ascend910b1", parameters=("WIDTH=1,2",)))
