@@ -201,10 +201,30 @@ def test_the_command_speaks_json_and_reports_targets_that_cannot_be_met(capsys: 
         (["--chip", "ascend999"], "unknown chip"),
         (["--memory-gb", "8"], "leaves no KV block"),
         (["--prompt", "9:3"], "low <= high"),
+        (["--prompt", "5:"], "'' is not a whole number"),
+        (["--output", "0"], "--output: must be at least 1, got 0"),
         (["--trace", "/nowhere.csv"], "cannot read the trace"),
-        (["--tflops", "-3"], "must be positive"),
+        (["--tflops", "-3"], "must be greater than 0"),
+        (["--requests", "0"], "--requests: must be at least 1, got 0"),
+        (["--rate", "nan"], "not a finite number"),
+        (["--rate", "-1"], "must be at least 0"),
+        (["--burst", "0"], "must be at least 1"),
+        (["--ttft", "-1"], "must be greater than 0"),
+        (["--tpot", "nan"], "not a finite number"),
+        (["--max-batch-size", "4,0"], "must be at least 1"),
+        (["--max-tokens", "x"], "'x' is not a whole number"),
+        (["--block-size", "0"], "must be at least 1"),
+        (["--max-model-len", "5"], "refuses every request"),
+        (["--kv-blocks", "0"], "must be at least 1"),
+        (["--overhead-ms", "-3"], "must be at least 0"),
+        (["--memory-gb", "inf"], "not a finite number"),
+        (["--shared-prefix", "-4"], "must be at least 0"),
+        (["--html", "/nonexistent/plan.html"], "no folder"),
+        (["--policy", "luck"], "no policy is called 'luck'; known: prefill-first"),
+        (["--max-token", "512", "--polcy", "x"], "unrecognized arguments"),
     ],
 )
 def test_the_command_explains_wrong_input(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*QUICK, *arguments]) == 2
-    assert words in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert words in error and error.startswith("bad-") and error.count("\n") <= 2

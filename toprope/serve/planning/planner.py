@@ -6,15 +6,15 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from toprope.errors import BadInput, TopropeError
 from toprope.serve.planning.capacity import concurrency
 from toprope.serve.planning.engine_flags import mindie_config, vllm_flags
 from toprope.serve.planning.kernel_cost import KernelCost
-from toprope.serve.planning.model_shape import PRESETS, ModelShape
+from toprope.serve.planning.model_shape import ModelShape
+from toprope.serve.planning.plan_options import plan_parser
 from toprope.serve.planning.plan_page import plan_page
 from toprope.serve.planning.plan_sweep import Planner, PlanPoint, PlanSpace, Slo, frontier
 from toprope.serve.planning.recommendation import Recommendation, recommend
@@ -30,14 +30,11 @@ from toprope.serve.planning.traffic import (
 )
 from toprope.soc import load
 
-_Item = TypeVar("_Item")
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the planner; 0 when the targets can be met, 1 when they cannot, 2 for wrong input."""
-    args = _parser().parse_args(argv)
     try:
-        return _plan(args)
+        return _plan(plan_parser().parse_args(argv))
     except TopropeError as error:
         print(error, file=sys.stderr)
         return 2
@@ -48,6 +45,14 @@ def _plan(args: argparse.Namespace) -> int:
     arrivals = _arrivals(args)
     slo = Slo(args.ttft, args.tpot)
     longest = max(a.prompt_tokens + a.output_tokens for a in arrivals)
+    shortest = min(a.prompt_tokens + a.output_tokens for a in arrivals)
+    if args.max_model_len and args.max_model_len < shortest:
+        raise BadInput(
+            f"--max-model-len {args.max_model_len} refuses every request: the shortest has {shortest} tokens",
+            cure="give at least the length of the requests",
+        )
+    if args.html and not Path(args.html).absolute().parent.is_dir():
+        raise BadInput(f"no folder {Path(args.html).parent} for the page", cure="make it first")
     max_model_len = args.max_model_len or min(model.max_model_len, _round_up(longest))
     cost = _cost(args, model, chip)
     planner = Planner(model, chip, arrivals, slo, max_model_len, args.kv_blocks, cost)
@@ -69,64 +74,6 @@ def _plan(args: argparse.Namespace) -> int:
     else:
         _print_text(points, chosen, max_model_len, slo, notes)
     return 0 if chosen.meets_slo else 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="toprope plan-serve",
-        description="Try serving settings on a virtual clock with the real scheduler, and recommend some.",
-        epilog="example: toprope plan-serve --model qwen3-8b --rate 8 --prompt 200:2000 --output 50:500 --html p.html",
-    )
-    add = parser.add_argument
-    add("--model", default="llama3-8b", help="preset (" + ", ".join(sorted(PRESETS)) + ") or a config.json")
-    traffic = parser.add_argument_group("traffic")
-    traffic.add_argument("--rate", type=float, default=4.0, help="requests per second; 0: all at once (default 4)")
-    traffic.add_argument("--burst", type=int, default=1, help="requests that arrive together (default 1)")
-    traffic.add_argument("--requests", type=int, default=200, help="how many to simulate (default 200)")
-    traffic.add_argument("--prompt", type=_lengths, default="128:1024", help="prompt tokens, N or LOW:HIGH")
-    traffic.add_argument("--output", type=_lengths, default="64:512", help="output tokens, N or LOW:HIGH")
-    traffic.add_argument("--shared-prefix", type=int, default=0, help="tokens of a common system prompt")
-    traffic.add_argument("--trace", help="CSV file: arrival_s,prompt_tokens,output_tokens; replaces all of the above")
-    traffic.add_argument("--seed", type=int, default=0)
-    slo = parser.add_argument_group("targets, for 99 %% of the requests")
-    slo.add_argument("--ttft", type=float, default=1.0, help="seconds to the first token (default 1)")
-    slo.add_argument("--tpot", type=float, default=0.05, help="seconds per further token (default 0.05)")
-    space = parser.add_argument_group("what to try")
-    default = PlanSpace()
-    space.add_argument("--max-batch-size", type=_several(int), default=default.batch_sizes, help="N,N,…")
-    space.add_argument("--max-tokens", type=_several(int), default=default.max_tokens, help="tokens per step, N,N,…")
-    space.add_argument("--block-size", type=_several(int), default=default.block_sizes, help="N,N,…")
-    space.add_argument("--policy", type=_several(str), default=default.policies, help="name,name,…")
-    space.add_argument("--max-model-len", type=int, help="default: the longest request, rounded up")
-    space.add_argument("--kv-blocks", type=int, help="KV blocks, when known from the engine's log")
-    chip = parser.add_argument_group("chip")
-    chip.add_argument("--chip", default="ascend910b2", help="a name from `toprope socs` (default ascend910b2)")
-    chip.add_argument("--tflops", type=float, help="attained matrix rate, instead of the chip's")
-    chip.add_argument("--bandwidth-gbps", type=float, help="attained memory bandwidth, 1e9 bytes per second")
-    chip.add_argument("--memory-gb", type=float, help="device memory, 1e9 bytes")
-    chip.add_argument("--overhead-ms", type=float, help="time of a step that computes nothing")
-    chip.add_argument(
-        "--cost",
-        choices=("kernels", "roofline"),
-        help="step times: predicted matmul kernels (default where they run, at the chip's own rates), or a roofline",
-    )
-    add("--html", metavar="FILE", help="write a page with the frontier")
-    add("--json", action="store_true", help="print JSON")
-    add("--quiet", action="store_true", help="no progress")
-    return parser
-
-
-def _lengths(text: str) -> tuple[int, int]:
-    low, _, high = text.partition(":")
-    return int(low), int(high or low)
-
-
-def _several(kind: Callable[[str], _Item]) -> Callable[[str], tuple[_Item, ...]]:
-    def parse(text: str) -> tuple[_Item, ...]:
-        return tuple(kind(part) for part in text.split(","))
-
-    parse.__name__ = f"list of {kind.__name__}"
-    return parse
 
 
 def _chip(args: argparse.Namespace) -> ChipRates:
@@ -175,7 +122,7 @@ def _notes(planner: Planner, chosen: Recommendation, basis: str) -> list[str]:
     notes = []
     span_s = planner.arrivals[-1].arrival_s - planner.arrivals[0].arrival_s
     offered = sum(a.output_tokens for a in planner.arrivals) / span_s if span_s else 0.0
-    if not chosen.meets_slo and offered > 1.1 * chosen.point.tokens_per_s:
+    if not chosen.meets_slo and offered > 1.1 * chosen.point.tokens_per_s > 0:
         notes.append(
             f"the traffic asks for {offered:.0f} tokens/s and one device makes {chosen.point.tokens_per_s:.0f}: "
             f"spread it over {math.ceil(offered / chosen.point.tokens_per_s)} devices, or plan again at a lower rate"
