@@ -12,6 +12,7 @@ import pytest
 from toprope.cli import main
 from toprope.errors import BadInput
 from toprope.tune.explain import sentences
+from toprope.tune.page import tune_page
 from toprope.tune.search import METHODS
 from toprope.tune.store import Store
 from toprope.tune.subject import Recipe, identity, open_subject
@@ -146,7 +147,7 @@ def test_the_command(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["version"]) == ("toprope-tune", 1)
     assert document["tuned"][0]["winner"] == {"TILE": 4096} and document["tuned"][0]["explained"]
-    assert main([*words, "--write", str(tmp_path / "twice.h")]) == 0
+    assert main([*words, "--write", str(tmp_path / "twice.h"), "--html", str(tmp_path / "t.html")]) == 0
     said = capsys.readouterr().out
     assert "winner    TILE = 4096" in said and "return {4096};" in (tmp_path / "twice.h").read_text()
 
@@ -182,3 +183,13 @@ def test_a_kernel_without_named_constants(kernel: Path) -> None:
         open_subject(Recipe(str(kernel), "ascend910b1"))
     with pytest.raises(BadInput, match="has no WIDTH"):
         open_subject(Recipe(str(kernel), "ascend910b1", parameters=("WIDTH=1,2",)))
+
+
+def test_the_page_shows_each_point_and_what_is_wrong_with_it(kernel: Path, tmp_path: Path) -> None:
+    found = tuned(Recipe(str(kernel), "ascend910b1", parameters=("TILE=1024,4096,65536", "SHORT=0,1")), tmp_path)
+    text = tune_page(found)
+    assert text.count('<tr id="p') == len(found.found.tried) and "the winner" in text and "buffer-over-capacity" in text
+    assert (
+        "TILE against SHORT" in text.replace("SHORT against TILE", "TILE against SHORT") and 'class="s0 best"' in text
+    )
+    assert text.count("y failed") >= len(found.rejected) > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from toprope.kernel import DEFAULT_SOC
 from toprope.tune.decision import Decision, decide, header, key
 from toprope.tune.explain import sentences, shown
 from toprope.tune.measure import Measure
+from toprope.tune.page import tune_page
 from toprope.tune.search import METHODS
 from toprope.tune.space import Point
 from toprope.tune.state import state_of
@@ -43,6 +45,9 @@ def main(argv: list[str]) -> int:
         decision = _decision(tuned, pool, args.regions) if len(tuned) > 1 else None
     if args.write:
         _write(args.write, tuned, decision)
+    if args.html:
+        args.html.write_text(tune_page(tuned[0]), encoding="utf-8")
+        print(f"wrote {args.html}" + (", for the first shape" if len(tuned) > 1 else ""), file=sys.stderr)
     if args.json:
         print(json.dumps(_as_json(tuned, decision), indent=2))
     else:
@@ -108,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="write the choice: FILE.json, or FILE.h for the host's tiling function",
+    )
+    p.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page: the winner and why, the landscape, every point"
     )
     p.add_argument("--quiet", action="store_true", help="no progress")
     p.add_argument("--json", action="store_true", help="machine-readable output")
