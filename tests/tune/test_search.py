@@ -74,6 +74,19 @@ def test_points_above_one_that_does_not_fit_are_never_asked() -> None:
         assert not any(all(point[n] >= v for n, v in r.items()) for r in before)
 
 
+def test_a_space_that_is_too_large_is_thinned_and_says_so() -> None:
+    large = space(1, 2, 3, 4, 5, 6)
+    asked, ask = valley(64, 64, 64, 64, 64, 128)
+    found = search("model", large, ask)  # type: ignore[arg-type]
+    assert found.left_out > 0 and found.confidence is None and len(asked) <= 256 and found.ranked()[0][1] < 11
+    small = large.thinned(1000)
+    assert (
+        small.size <= 1000
+        and all(p.default in p.values for p in small.parameters)
+        and space(1).thinned(1000) == space(1)
+    )
+
+
 def test_coordinate_and_all_points() -> None:
     _, ask = valley(16, 512)
     assert search("coordinate", space(1, 2), ask).ranked()[0][0] == {"p0": 16, "p1": 512}  # type: ignore[arg-type]

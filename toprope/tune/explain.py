@@ -35,6 +35,10 @@ def sentences(tuned: Tuned) -> list[str]:
     out.extend(_second(tuned))
     if tuned.found.pruned:
         out.append(f"{tuned.found.pruned} points were never asked for: a smaller one does not fit already")
+    if tuned.found.left_out:
+        out.append(
+            f"{tuned.found.left_out:,} points were left out to keep the search short: narrow it with --parameter NAME=VALUES"
+        )
     for point, said in tuned.rejected[:3]:
         out.append(f"{shown(point)} is predicted faster and is not right: {said}")
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from toprope.errors import BadInput
@@ -24,7 +24,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Space:
-    """All points. `rules` are expressions over the parameters that every point has to keep, such as "BM * BN <= 32768"."""
+    """All points: every value of every parameter with every other."""
 
     parameters: tuple[Parameter, ...]
 
@@ -40,6 +40,20 @@ class Space:
     def default(self) -> dict[str, int]:
         """The point that stands there today."""
         return {p.name: p.default for p in self.parameters}
+
+    def thinned(self, most: int) -> Space:
+        """The space with every other value of its longest parameters left out, until it has at most `most` points; defaults stay."""
+        space = self
+        while space.size > most:
+            longest = max(space.parameters, key=lambda p: len(p.values))
+            if len(longest.values) < 3:
+                break
+            fewer = tuple(v for i, v in enumerate(longest.values) if i % 2 == 0 or v == longest.default)
+            if fewer == longest.values:
+                break
+            shorter = replace(longest, values=fewer)
+            space = Space(tuple(shorter if p is longest else p for p in space.parameters))
+        return space
 
     def points(self) -> Iterator[dict[str, int]]:
         """Every point, the last parameter running fastest."""
