@@ -100,6 +100,9 @@ def program(block: Block) -> tuple[str, str, str]:
         text = "".join(line for line in text.splitlines(keepends=True) if left_out[1] not in line)
     if as_file := re.match(r"(?:run|refused with [a-z-]+,) as (\S+): (.*)", mark, re.S):
         return "bash", f"cat > {as_file[1]} <<'END'\n{text}END\n{as_file[2]}\n", refused[1] if refused else ""
+    if block.language == "console":
+        text = "".join(line[2:] + "\n" for line in text.splitlines() if line.startswith("$ "))
+        return "bash", text, refused[1] if refused else ""
     start = f"{before[1]}\n" if before else ""
     return block.language or "bash", start + text, refused[1] if refused else ""
 
@@ -158,5 +161,6 @@ def test_marks_are_read() -> None:
     assert program(refused) == ("python", "def f(): ...\nf()\n", "bad-shape")
     without = Block("p", 1, "bash", "a\nb\n", 'run without "b": it asks')
     assert program(without) == ("bash", "a\n", "")
+    assert program(Block("p", 1, "console", "$ a b\nsaid\n", "run")) == ("bash", "a b\n", "")
     as_file = Block("p", 1, "toml", "k = 1\n", "run as k.toml: cat k.toml")
     assert program(as_file)[1] == "cat > k.toml <<'END'\nk = 1\nEND\ncat k.toml\n"
