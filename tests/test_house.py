@@ -67,6 +67,59 @@ HEADER_ROOMS = ["machine", "api", "lib", "host", "acl", "standalone"]
 SERVE_ROOMS = ["errors", "batching", "kernels", "model", "engine", "http", "planning", "merging"]
 
 
+# Names that several modules have, and how many. A verb of the command line (commands/X.py) may be called like the room it opens; the others
+# are to become names of their own. The list may shrink, not grow: a new module takes a name that says which of two things it is.
+REPEATED = {
+    "api": 2,
+    "cases": 2,
+    "check": 2,
+    "compare": 2,
+    "compat": 2,
+    "cube": 2,
+    "deps": 2,
+    "dtypes": 2,
+    "eager": 2,
+    "emit": 2,
+    "engine": 2,
+    "errors": 4,
+    "explain": 2,
+    "explore": 3,
+    "expressions": 3,
+    "fit": 2,
+    "from_triton": 2,
+    "functions": 3,
+    "kernel": 5,
+    "kernels": 2,
+    "language": 2,
+    "memory": 5,
+    "metrics": 2,
+    "module": 2,
+    "native": 2,
+    "new": 2,
+    "order": 2,
+    "page": 3,
+    "places": 2,
+    "profile": 2,
+    "program": 2,
+    "project": 2,
+    "reader": 3,
+    "report": 4,
+    "run": 3,
+    "search": 2,
+    "show": 2,
+    "source": 3,
+    "store": 2,
+    "survey": 2,
+    "text": 3,
+    "tiles": 2,
+    "ttk": 2,
+    "tune": 2,
+    "values": 2,
+    "waiting": 2,
+    "words": 2,
+}
+
+
 def modules() -> list[Path]:
     return sources(PACKAGE, ".py")
 
@@ -201,6 +254,18 @@ def test_public_names_are_the_promised_ones() -> None:
 def test_no_vague_module_names() -> None:
     vague = {"utils", "util", "common", "helpers", "helper", "base", "impl", "manager", "misc"}
     assert not [p for p in [*modules(), *PACKAGE.rglob("*.h")] if p.stem in vague]
+
+
+def test_names_of_modules_are_not_repeated() -> None:
+    names: dict[str, int] = {}
+    for path in modules():
+        place = path.relative_to(PACKAGE)
+        if (
+            place.parts[0] != "ops" and "script_modules" not in place.parts
+        ):  # operators' files have the same names by design
+            name = path.parent.name if path.name == "__init__.py" else path.stem
+            names[name] = names.get(name, 0) + (name != "__main__")
+    assert {name: count for name, count in names.items() if count > 1} == REPEATED, "a second module of this name"
 
 
 def test_every_exception_code_has_a_page() -> None:
