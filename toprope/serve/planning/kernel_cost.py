@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from toprope.errors import BadChip
+from toprope.errors import BadChip, BadInput
 from toprope.ops import operator
 from toprope.serve.planning.model_shape import ModelShape
 from toprope.serve.planning.step_cost import ChipRates, RooflineCost
@@ -29,6 +29,8 @@ class KernelCost(RooflineCost):
 
     def __init__(self, model: ModelShape, chip: ChipRates, soc: Soc) -> None:
         super().__init__(model, chip)
+        if model.experts or model.latent:
+            raise BadInput(f"{model.name} has layers that are not plain products", cure="use --cost roofline")
         if not self.runs_on(soc):
             raise BadChip(f"the matmul operator does not run on {soc.name}", cure="use the roofline: --cost roofline")
         self._soc = soc

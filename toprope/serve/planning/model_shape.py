@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,12 @@ from toprope.errors import BadInput
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A dense Llama-family decoder with gated feed-forward layers; counts are elements, not bytes."""
+    """A decoder with gated feed-forward layers, dense or of experts; counts are elements, not bytes.
+
+    With `experts`, all layers but the first `dense_layers` hold that many of width `expert_width`, of which a token meets
+    `experts_per_token` and all `shared_experts`. `latent` is what latent attention (MLA) keeps of a position in one layer,
+    and `attention_parameters` are its projections' (0: from the heads).
+    """
 
     name: str
     layers: int
@@ -26,12 +31,41 @@ class ModelShape:
     tied_embeddings: bool = False
     weight_bytes_each: float = 2.0
     kv_bytes_each: float = 2.0
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_width: int = 0
+    shared_experts: int = 0
+    dense_layers: int = 0
+    latent: int = 0
+    attention_parameters: int = 0
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers whose feed-forward is a choice of experts."""
+        return self.layers - self.dense_layers if self.experts else 0
 
     @property
     def layer_parameters(self) -> int:
         """Parameters of all layers: attention projections and three feed-forward matrices; norms are negligible."""
-        attention = self.hidden * self.head_size * (2 * self.heads + 2 * self.kv_heads)
-        return self.layers * (attention + 3 * self.hidden * self.feed_forward)
+        return self._with_experts(self.experts)
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters of all layers that one token meets."""
+        return self._with_experts(self.experts_per_token)
+
+    def parameters_read(self, tokens: float) -> float:
+        """Parameters of all layers that a step of `tokens` reads: of the experts those expected when each is as likely."""
+        if not self.experts:
+            return self.layer_parameters
+        missed: float = (1 - self.experts_per_token / self.experts) ** tokens
+        return self._with_experts(0) + (self.layer_parameters - self._with_experts(0)) * (1 - missed)
+
+    def _with_experts(self, experts: int) -> int:
+        attention = self.attention_parameters or self.hidden * self.head_size * (2 * self.heads + 2 * self.kv_heads)
+        dense = (self.layers - self.expert_layers) * 3 * self.hidden * self.feed_forward
+        chosen = self.expert_layers * 3 * self.hidden * self.expert_width * (experts + self.shared_experts)
+        return self.layers * attention + dense + chosen
 
     @property
     def head_parameters(self) -> int:
@@ -46,8 +80,8 @@ class ModelShape:
 
     @property
     def kv_bytes_per_token(self) -> float:
-        """Keys and values of one position, all layers."""
-        return 2 * self.layers * self.kv_heads * self.head_size * self.kv_bytes_each
+        """Keys and values (or the latent) of one position, all layers."""
+        return self.layers * (self.latent or 2 * self.kv_heads * self.head_size) * self.kv_bytes_each
 
     def working_bytes(self, max_tokens: int, max_batch_size: int) -> float:
         """Estimate of the activations of a step: the widest layer's input, gate, up and residual, and fp32 logits."""
@@ -64,6 +98,12 @@ class ModelShape:
             raise BadInput(f"{file} is not a readable config.json: {error}", cure="name a file or a preset") from error
         try:
             heads = int(config["num_attention_heads"])
+            unknown = [word for word in ("n_routed_experts", "num_experts", "num_local_experts") if config.get(word)]
+            if unknown or config.get("kv_lora_rank"):
+                raise BadInput(
+                    f"{file} is a model of experts or latent attention ({', '.join(unknown) or 'kv_lora_rank'})",
+                    cure="name a preset of that kind: " + ", ".join(n for n, p in PRESETS.items() if p.experts),
+                )
             return cls(
                 name=str(config.get("_name_or_path") or file.parent.name),
                 layers=int(config["num_hidden_layers"]),
@@ -92,7 +132,21 @@ class ModelShape:
         return cls.from_config(name_or_path)
 
 
+def _latent_attention(hidden: int, heads: int) -> int:
+    """Of DeepSeek V3's form: queries through rank 1536, keys and values through 512 and 64 shared rotary ones."""
+    return hidden * 1536 + 1536 * heads * 192 + hidden * 576 + 512 * heads * 256 + heads * 128 * hidden
+
+
 # From the config.json that each model's authors publish.
+_DEEPSEEK = ModelShape(
+    "", 61, 7168, 128, 128, 128, 18432, 129280, 163840,
+    experts=256, experts_per_token=8, expert_width=2048, shared_experts=1, dense_layers=3,
+    latent=576, attention_parameters=_latent_attention(7168, 128),
+)  # fmt: skip
+_GLM = ModelShape(
+    "", 46, 4096, 96, 8, 128, 10944, 151552, 131072,
+    experts=128, experts_per_token=8, expert_width=1408, shared_experts=1, dense_layers=1,
+)  # fmt: skip
 PRESETS = {
     shape.name: shape
     for shape in (
@@ -102,5 +156,33 @@ PRESETS = {
         ModelShape("llama2-7b", 32, 4096, 32, 32, 128, 11008, 32000, 4096),
         ModelShape("llama3-8b", 32, 4096, 32, 8, 128, 14336, 128256, 8192),
         ModelShape("qwen3-8b", 36, 4096, 32, 8, 128, 12288, 151936, 40960),
+        ModelShape("qwen2.5-0.5b", 24, 896, 14, 2, 64, 4864, 151936, 32768, tied_embeddings=True),
+        ModelShape("qwen2.5-32b", 64, 5120, 40, 8, 128, 27648, 152064, 32768),
+        ModelShape("qwen2.5-72b", 80, 8192, 64, 8, 128, 29568, 152064, 32768),
+        ModelShape("qwen3-4b", 36, 2560, 32, 8, 128, 9728, 151936, 40960, tied_embeddings=True),
+        ModelShape("qwen3-14b", 40, 5120, 40, 8, 128, 17408, 151936, 40960),
+        ModelShape("qwen3-32b", 64, 5120, 64, 8, 128, 25600, 151936, 40960),
+        ModelShape("llama3-70b", 80, 8192, 64, 8, 128, 28672, 128256, 8192),
+        *(
+            ModelShape(*sizes, experts=experts, experts_per_token=chosen, expert_width=width)
+            for sizes, experts, chosen, width in (
+                (("mixtral-8x7b", 32, 4096, 32, 8, 128, 0, 32000, 32768), 8, 2, 14336),
+                (("qwen3-30b-a3b", 48, 2048, 32, 4, 128, 0, 151936, 40960), 128, 8, 768),
+                (("qwen3-235b-a22b", 94, 4096, 64, 4, 128, 0, 151936, 40960), 128, 8, 1536),
+            )
+        ),
+        replace(_GLM, name="glm-4.5-air"),
+        replace(_DEEPSEEK, name="deepseek-v3"),
+        replace(_DEEPSEEK, name="deepseek-r1"),
+        replace(
+            _DEEPSEEK,
+            name="kimi-k2",
+            heads=64,
+            vocabulary=163840,
+            max_model_len=131072,
+            experts=384,
+            dense_layers=1,
+            attention_parameters=_latent_attention(7168, 64),
+        ),
     )
 }

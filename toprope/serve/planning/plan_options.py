@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from toprope.commandline import Parser
 from toprope.serve.batching.policies import POLICY_NAMES
+from toprope.serve.planning.engine_time import MODES
 from toprope.serve.planning.model_shape import PRESETS
 from toprope.serve.planning.plan_sweep import PlanSpace
 
@@ -47,10 +48,20 @@ def plan_parser() -> argparse.ArgumentParser:
     space.add_argument("--kv-blocks", type=count(), help="KV blocks, when known from the engine's log")
     chip = parser.add_argument_group("chip")
     chip.add_argument("--chip", default="ascend910b2", help="a name from `toprope socs` (default ascend910b2)")
+    chip.add_argument("--tp", type=count(), default=1, help="cards that share every layer and the KV cache (default 1)")
+    chip.add_argument(
+        "--engine",
+        choices=MODES,
+        default="graph",
+        help="how steps are launched: replayed graphs (default) or operator by operator; decides the overhead",
+    )
+    chip.add_argument("--weight-bytes", type=number(above=0), help="bytes of a weight: 2 (default), 1 for W8A8, 0.5")
     chip.add_argument("--tflops", type=number(above=0), help="attained matrix rate, instead of the chip's")
     chip.add_argument("--bandwidth-gbps", type=number(above=0), help="attained memory bandwidth, 1e9 bytes per second")
     chip.add_argument("--memory-gb", type=number(above=0), help="device memory, 1e9 bytes")
-    chip.add_argument("--overhead-ms", type=number(0), help="time of a step that computes nothing")
+    chip.add_argument(
+        "--overhead-ms", type=number(0), help="time of a step that computes nothing, instead of the engine's"
+    )
     chip.add_argument(
         "--cost",
         choices=("kernels", "roofline"),

@@ -7,11 +7,13 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toprope.errors import BadInput, TopropeError
 from toprope.serve.planning.capacity import concurrency
 from toprope.serve.planning.engine_flags import mindie_config, vllm_flags
+from toprope.serve.planning.engine_time import constants, engine_s
 from toprope.serve.planning.kernel_cost import KernelCost
 from toprope.serve.planning.model_shape import ModelShape
 from toprope.serve.planning.plan_options import plan_parser
@@ -41,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    model, chip = ModelShape.load(args.model), _chip(args)
+    model = ModelShape.load(args.model)
+    if args.weight_bytes:
+        model = replace(model, weight_bytes_each=args.weight_bytes)
+    chip = _chip(args, model)
     arrivals = _arrivals(args)
     slo = Slo(args.ttft, args.tpot)
     longest = max(a.prompt_tokens + a.output_tokens for a in arrivals)
@@ -76,25 +81,37 @@ def _plan(args: argparse.Namespace) -> int:
     return 0 if chosen.meets_slo else 1
 
 
-def _chip(args: argparse.Namespace) -> ChipRates:
+def _chip(args: argparse.Namespace, model: ModelShape) -> ChipRates:
     given = {
         "flops_per_s": args.tflops and args.tflops * 1e12,
         "bytes_per_s": args.bandwidth_gbps and args.bandwidth_gbps * 1e9,
         "memory_bytes": args.memory_gb and args.memory_gb * 1e9,
         "overhead_s": args.overhead_ms and args.overhead_ms / 1e3,
     }
+    step_s, sequence_s = engine_s(model, args.engine, args.tp)
+    given = {"overhead_s": step_s, "sequence_s": sequence_s, **{k: v for k, v in given.items() if v is not None}}
     try:
-        return ChipRates.of(load(args.chip), **{name: value for name, value in given.items() if value is not None})
+        one = ChipRates.of(load(args.chip), **given)
     except ValueError as error:
         raise BadInput(str(error), cure="give positive rates") from error
+    return replace(
+        one,
+        flops_per_s=one.flops_per_s * args.tp,
+        bytes_per_s=one.bytes_per_s * args.tp,
+        memory_bytes=one.memory_bytes * args.tp,
+        host_bytes_per_s=one.host_bytes_per_s * args.tp,
+    )
 
 
 def _cost(args: argparse.Namespace, model: ModelShape, chip: ChipRates) -> RooflineCost:
     soc = load(args.chip)
-    changed = args.tflops is not None or args.bandwidth_gbps is not None
+    changed = args.tflops is not None or args.bandwidth_gbps is not None or args.weight_bytes is not None
     if args.cost == "kernels" and changed:
         raise BadInput("--cost kernels with other rates than the chip's", cure="leave out one of the two")
-    if args.cost == "kernels" or (args.cost is None and not changed and KernelCost.runs_on(soc)):
+    plain = not (model.experts or model.latent) and args.tp == 1
+    if args.cost == "kernels" and args.tp > 1:
+        raise BadInput("--cost kernels predicts one card, not --tp", cure="leave out one of the two")
+    if args.cost == "kernels" or (args.cost is None and plain and not changed and KernelCost.runs_on(soc)):
         return KernelCost(model, chip, soc)
     return RooflineCost(model, chip)
 
@@ -132,7 +149,11 @@ def _notes(planner: Planner, chosen: Recommendation, basis: str) -> list[str]:
         f"{chosen.point.kv_blocks} blocks hold {fits.staggered} requests of the mean lengths ({prompt} in, {output} "
         f"out) in steady state, {fits.worst} at full length, {fits.halfway} by the rule (in + out) / 2",
         f"times: {basis} of {planner.chip.name}: {planner.chip.flops_per_s / 1e12:g} TFLOPS, "
-        f"{planner.chip.bytes_per_s / 1e9:g} GB/s, {planner.chip.overhead_s * 1e3:g} ms a step. {planner.chip.sources}",
+        f"{planner.chip.bytes_per_s / 1e9:g} GB/s, {planner.chip.overhead_s * 1e3:.3g} ms a step and "
+        f"{planner.chip.sequence_s * 1e3:.3g} ms a sequence. {planner.chip.sources}",
+        f"times per token were {constants()[1]:.0%} off on average on published rows that nothing was solved from: expect "
+        f"{chosen.point.tpot_s * 1e3 / (1 + constants()[1]):.1f} to {chosen.point.tpot_s * 1e3 * (1 + constants()[1]):.1f} "
+        f"ms at p99 where {chosen.point.tpot_s * 1e3:.1f} is planned (docs/serving_figures.md)",
     ]
 
 
@@ -180,6 +201,7 @@ def _as_json(
         "mindie": mindie_config(settings, max_model_len, ttft_s=slo.ttft_s, tpot_s=slo.tpot_s),
         "frontier": [row(point) for point in frontier(points)],
         "points": [row(point) for point in points],
+        "tpot_error": constants()[1],
         "notes": list(notes),
     }
 

@@ -28,7 +28,8 @@ class ChipRates:
     flops_per_s: float
     bytes_per_s: float
     memory_bytes: float
-    overhead_s: float = 0.0  # per step: launches, sampling, scheduling
+    overhead_s: float = 0.0  # per step: launches, scheduling, waiting for other cards
+    sequence_s: float = 0.0  # per sequence in a step: sampling, text, bookkeeping
     host_bytes_per_s: float = 20e9  # swaps
     sources: str = ""
 
@@ -74,7 +75,6 @@ class RooflineCost:
 
     def __init__(self, model: ModelShape, chip: ChipRates) -> None:
         self.model, self.chip = model, chip
-        self._layer_bytes = model.layer_parameters * model.weight_bytes_each
         self._head_bytes = model.head_parameters * model.weight_bytes_each
         self._attention_flops = 4.0 * model.layers * model.heads * model.head_size  # per query token and context token
 
@@ -90,11 +90,13 @@ class RooflineCost:
             kv_bytes += start + 2 * count
         products_s = (self.layers_s(tokens) if tokens else 0.0) + (self.head_s(sampled) if sampled else 0.0)
         attention_s = self._longer(attention_flops * self._attention_flops, kv_bytes * self.model.kv_bytes_per_token)
-        return self.chip.overhead_s + products_s + attention_s
+        engine_s = self.chip.overhead_s + self.chip.sequence_s * len(batch.entries)
+        return engine_s + products_s + attention_s
 
     def layers_s(self, tokens: int) -> float:
         """Seconds of all linear layers for a step of `tokens`."""
-        return self._longer(2.0 * self.model.layer_parameters * tokens, self._layer_bytes)
+        read = self.model.parameters_read(tokens) * self.model.weight_bytes_each
+        return self._longer(2.0 * self.model.active_parameters * tokens, read)
 
     def head_s(self, sampled: int) -> float:
         """Seconds of the output head for `sampled` tokens."""
