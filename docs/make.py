@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,6 +132,7 @@ def not_modelled() -> str:
     return "\n".join(lines) + "\n"
 
 
+@cache
 def ranks() -> dict[str, int]:
     """Unit -> its height: one more than the highest unit that it imports."""
     from tests.layers import sources, unit_of
