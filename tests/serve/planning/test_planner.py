@@ -11,6 +11,7 @@ import pytest
 
 from tests.serve.planning.a_chip import ATLAS_A2
 from tests.test_pages import held
+from toprope.cli import main as toprope
 from toprope.errors import BadChip, BadInput
 from toprope.serve.planning.capacity import concurrency, kv_block_count
 from toprope.serve.planning.engine_flags import Settings, mindie_config, vllm_flags
@@ -172,6 +173,7 @@ def test_the_chart_is_one_circle_a_point() -> None:
     assert left < right and low > high
 
 
+COMMAND = ["plan-serve", "--requests", "30", "--max-batch-size", "8,64", "--max-tokens", "1024", "--quiet"]
 QUICK = ["--requests", "30", "--max-batch-size", "8,64", "--max-tokens", "1024", "--policy", "decode-first", "--quiet"]
 
 
@@ -225,6 +227,17 @@ def test_the_command_speaks_json_and_reports_targets_that_cannot_be_met(capsys: 
     ],
 )
 def test_the_command_explains_wrong_input(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*QUICK, *arguments]) == 2
-    error = capsys.readouterr().err
-    assert words in error and error.startswith("bad-") and error.count("\n") <= 2
+    assert toprope([*COMMAND, *arguments, "--json"]) == 2
+    told = capsys.readouterr()
+    assert words in told.err and told.err.startswith("bad-") and told.err.count("\n") <= 2
+    error = json.loads(told.out)["error"]
+    assert error["code"] == told.err.partition(":")[0] and words in error["message"] + error["cure"]
+
+
+def test_notes_say_where_the_overhead_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    main([*QUICK, "--json"])
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert "overhead of the graph engine, solved from published rows" in notes and "given" not in notes
+    main([*QUICK, "--json", "--overhead-ms", "3", "--tflops", "200"])
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert "given: flops_per_s;" in notes and "overhead given" in notes

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from toprope.errors import BadInput, TopropeError
+from toprope.commandline import form_of, guarded
+from toprope.errors import BadInput
 from toprope.serve.planning.capacity import concurrency
 from toprope.serve.planning.engine_flags import mindie_config, vllm_flags
 from toprope.serve.planning.engine_time import constants, engine_s
@@ -34,12 +35,8 @@ from toprope.soc import load
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the planner; 0 when the targets can be met, 1 when they cannot, 2 for wrong input."""
-    try:
-        return _plan(plan_parser().parse_args(argv))
-    except TopropeError as error:
-        print(error, file=sys.stderr)
-        return 2
+    """Run the planner; 0 when the targets can be met, 1 when they cannot. Raises `TopropeError` for wrong input."""
+    return _plan(plan_parser().parse_args(argv))
 
 
 def _plan(args: argparse.Namespace) -> int:
@@ -94,8 +91,12 @@ def _chip(args: argparse.Namespace, model: ModelShape) -> ChipRates:
         one = ChipRates.of(load(args.chip), **given)
     except ValueError as error:
         raise BadInput(str(error), cure="give positive rates") from error
+    named = ", ".join(name for name in given if name not in ("overhead_s", "sequence_s"))
+    overhead = "given" if args.overhead_ms is not None else f"of the {args.engine} engine, solved from published rows"
+    sources = one.sources.replace(f"given: {', '.join(given)}", f"given: {named}" if named else "").removeprefix("; ")
     return replace(
         one,
+        sources=f"{sources}; overhead {overhead}",
         flops_per_s=one.flops_per_s * args.tp,
         bytes_per_s=one.bytes_per_s * args.tp,
         memory_bytes=one.memory_bytes * args.tp,
@@ -207,4 +208,4 @@ def _as_json(
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(guarded(main, sys.argv[1:], form_of(sys.argv[1:])))
