@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.serve.planning.a_chip import ATLAS_A2
+from toprope.cli import main as toprope
 from toprope.errors import BadChip
 from toprope.ops import operator
 from toprope.serve.planning.kernel_cost import KernelCost
@@ -52,8 +53,8 @@ def test_other_chips_get_the_roofline(capsys: pytest.CaptureFixture[str]) -> Non
     quick = ["--model", "smollm2-135m", "--requests", "4", "--max-batch-size", "8", "--policy", "decode-first"]
     assert main([*quick, "--chip", "ascend310p3", "--quiet"]) in (0, 1)
     assert "times: a roofline of ascend310p3" in capsys.readouterr().out
-    assert main([*quick, "--chip", "ascend310p3", "--cost", "kernels"]) == 2
-    assert main([*quick, "--tflops", "3", "--cost", "kernels"]) == 2
+    assert toprope(["plan-serve", *[*quick, "--chip", "ascend310p3", "--cost", "kernels"]]) == 2
+    assert toprope(["plan-serve", *[*quick, "--tflops", "3", "--cost", "kernels"]]) == 2
     assert "leave out one of the two" in capsys.readouterr().err
 
 
@@ -69,6 +70,6 @@ def test_a_memory_that_the_chip_file_lacks_can_be_given(
 
     monkeypatch.setattr(Soc, "number", without_memory)
     quick = ["--model", "smollm2-135m", "--requests", "4", "--max-batch-size", "8", "--cost", "roofline", "--quiet"]
-    assert main([*quick, "--chip", "ascend910a"]) == 2
+    assert toprope(["plan-serve", *[*quick, "--chip", "ascend910a"]]) == 2
     assert "memory.gm_bytes" in capsys.readouterr().err
     assert main([*quick, "--chip", "ascend910a", "--memory-gb", "32", "--ttft", "9"]) == 0
