@@ -18,6 +18,7 @@ ORDER = [
     "language",
     "errors",
     "commandline",
+    "inputs",
     "expression",
     "dtypes",
     "finding",

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from toprope.errors import BadInput
+from toprope.inputs import reading
 from toprope.source import strip_comments
 from toprope.vendor_paths import INCLUDE
 
@@ -104,7 +105,9 @@ def coverage(listing: Path) -> tuple[list[str], list[str]]:
         raise BadInput(
             f"there is no file {listing}", cure="give a tab-separated table whose first column is the API name"
         )
-    names = [line.split("\t")[0].strip() for line in listing.read_text().splitlines()[1:] if line.strip()]
+    with reading(listing):
+        text = listing.read_text(encoding="utf-8")
+    names = [line.split("\t")[0].strip() for line in text.splitlines()[1:] if line.strip()]
     known = _declared()
     have = [n for n in names if n.lstrip(".").split("::")[-1] in known and not reason_missing(n)]
     return have, [n for n in names if n not in set(have)]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from toprope import dtypes, expression, tiling
+from toprope import dtypes, expression, inputs, tiling
 from toprope.errors import BadArgument, BadInput
 from toprope.kernel import DEFAULT_SOC, Kernel
 from toprope.soc import load as load_soc
@@ -54,14 +54,7 @@ def _tables(path: Path) -> dict[str, Any]:
     """The tables of a launch file; none if there is no such file. Raises BadInput."""
     if not path.exists():
         return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise BadInput(
-            f"{path} is not valid TOML: {e}", cure="correct it; docs/launch.md shows a complete launch file"
-        ) from None
-    except OSError as e:
-        raise BadInput(f"{path} cannot be read: {e.strerror}", cure="check the path and its permissions") from None
+    return inputs.toml(path, "correct it; docs/launch.md shows a complete launch file")
 
 
 def described(path: Path) -> list[str]:

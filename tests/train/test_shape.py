@@ -73,7 +73,8 @@ def test_hugging_face_configuration_of_a_vision_language_model(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "cannot be read"),
+        ("{", "not JSON"),
+        ("{", "not JSON"),
         ('{"hidden_size": 8}', "num_attention_heads"),
         (
             '{"num_attention_heads": 0, "hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 4, "vocab_size": 9}',

@@ -11,16 +11,17 @@ A file of tables, for example `toprope.suppress.toml`::
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from toprope import inputs
 from toprope.errors import BadInput
 from toprope.finding import Finding, codes
 
+_CURE = "give a TOML file with [[suppress]] tables, see docs/sanitizer.md"
 _KEYS = {"code", "file", "line", "text", "reason"}
 
 
@@ -48,13 +49,11 @@ class Suppression:
 
 def read_suppressions(path: Path) -> list[Suppression]:
     """The suppressions of a TOML file. Raises BadInput for an unreadable file, an unknown key or code, or a missing reason."""
-    try:
-        table = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as problem:
-        raise BadInput(
-            f"{path} cannot be read: {problem}", cure="give a TOML file with [[suppress]] tables, see docs/sanitizer.md"
-        ) from None
-    return [_suppression(path, i + 1, row) for i, row in enumerate(table.get("suppress", []))]
+    table = inputs.toml(path, _CURE)
+    if unknown := set(table) - {"suppress"}:
+        raise BadInput(f"{path} has the unknown table {sorted(unknown)[0]!r}", cure=_CURE)
+    given = inputs.fitting(table.get("suppress", []), list[dict[str, Any]], str(path), _CURE)
+    return [_suppression(path, i + 1, row) for i, row in enumerate(given)]
 
 
 def _suppression(path: Path, number: int, row: dict[str, Any]) -> Suppression:
@@ -63,13 +62,14 @@ def _suppression(path: Path, number: int, row: dict[str, Any]) -> Suppression:
         raise BadInput(
             f"{where} has the unknown key {sorted(unknown)[0]!r}", cure="keys are " + ", ".join(sorted(_KEYS))
         )
-    if row.get("code") not in codes():
+    fitted = inputs.fitting({"code": "", "reason": "", **row}, Suppression, where, _CURE)
+    if fitted.code not in codes():
         raise BadInput(
             f"{where} names the unknown code {row.get('code')!r}", cure="codes are listed in docs/sanitizer.md"
         )
     if not str(row.get("reason", "")).strip():
         raise BadInput(f"{where} ({row['code']}) has no reason", cure='add reason = "why this is not a mistake here"')
-    return Suppression(**row)
+    return fitted
 
 
 def apply(findings: Sequence[Finding], suppressions: Sequence[Suppression]) -> tuple[list[Finding], list[Suppression]]:

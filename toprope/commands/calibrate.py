@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from toprope import inputs
 from toprope import launch as launches
 from toprope import soc as chips
 from toprope.errors import BadInput
@@ -121,23 +121,23 @@ def read(folder: Path) -> dict[str, Timed]:
     times: dict[str, list[float]] = {}
     blocks: dict[str, int] = {}
     for file in files:
-        try:
-            with file.open(newline="", encoding="utf-8-sig") as lines:
-                for row in csv.DictReader(lines):
-                    name, us = _cell(row, _NAMES), _cell(row, _TIMES)
-                    if name and us:
-                        times.setdefault(name, []).append(float(us))
-                        blocks[name] = int(float(_cell(row, _BLOCKS) or 0))
-        except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-            raise BadInput(
-                f"{file} cannot be read: {error}", cure="give the folder that msprof wrote, unchanged"
-            ) from None
+        for line, row in inputs.rows(file):
+            with inputs.reading(f"{file}:{line}", "give the folder that msprof wrote, unchanged"):
+                name, us, dim = _cell(row, _NAMES), _cell(row, _TIMES), _cell(row, _BLOCKS)
+                if name and us:
+                    inputs.numbers([float(us), float(dim or 0)], f"{file}:{line}")
+                    times.setdefault(name, []).append(float(us))
+                    blocks[name] = int(float(dim or 0))
     if not times:
         raise BadInput(
-            f"no op_summary*.csv or OpBasicInfo*.csv with times under {folder}",
+            f"no op_summary*.csv or OpBasicInfo*.csv with times under {folder}{_seen(files)}",
             cure="run msprof, or msprof op, and give its output folder",
         )
     return {name: Timed(statistics.median(all_), len(all_), blocks[name]) for name, all_ in times.items()}
+
+
+def _seen(files: Sequence[Path]) -> str:
+    return f" ({', '.join(f.name for f in files[:5])}: none in it)" if files else ""
 
 
 def _cell(row: Mapping[str, str | None], names: tuple[str, ...]) -> str:

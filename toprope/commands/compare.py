@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rich.console import Console
 
-from toprope import soc
+from toprope import inputs, soc
 from toprope.commandline import Parser, document
 from toprope.errors import BadInput
 from toprope.report.text import bar
@@ -66,14 +65,38 @@ def _chips(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        report: dict[str, Any] = json.loads(path.read_text())
-        report["busy"], report["lines"], report["findings"], report["microseconds"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BadInput(
-            f"{path} is not a report of toprope", cure="make one with `toprope profile KERNEL --json > FILE`"
-        ) from None
-    return report
+    cure = "make one with `toprope profile KERNEL --json > FILE`"
+    found = inputs.json_of(path, cure)
+    if not isinstance(found, dict):
+        raise BadInput(f"{path} is not a report of toprope", cure=cure)
+    known = {key: found[key] for key in _Report.__annotations__ if key in found}
+    report = inputs.fitting(known, _Report, f"{path} is not a report of toprope", cure)
+    inputs.numbers(report, str(path))
+    return {**found, **report}
+
+
+class _Line(TypedDict):
+    file: str
+    line: int
+    pipe: str
+    source: NotRequired[str | None]
+    microseconds: float
+
+
+class _Finding(TypedDict):
+    code: str
+
+
+class _Report(TypedDict):
+    kernel: str
+    soc: str
+    blocks: int
+    cycles: NotRequired[float | None]
+    microseconds: float
+    busy: dict[str, float]
+    waits: NotRequired[dict[str, dict[str, float]]]
+    lines: list[_Line]
+    findings: list[_Finding]
 
 
 def _show_chips(out: Console, rows: list[dict[str, str]]) -> None:

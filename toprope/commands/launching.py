@@ -15,6 +15,7 @@ import numpy as np
 from toprope import launch as launches
 from toprope.commandline import Parser
 from toprope.errors import BadInput, KernelEnded, TopropeError
+from toprope.inputs import naming
 from toprope.kernel import Kernel, KernelFile, Run, load
 from toprope.testing.compare import Verdict, compare, unwritten
 from toprope.testing.standards import standard
@@ -29,6 +30,7 @@ class Prepared:
     launch: launches.LaunchFile
     arguments: dict[str, Any]
     options: argparse.Namespace
+    source: Path | None = None  # the launch file, where all arguments come from it
 
     def run(self) -> tuple[Run, Callable[[], dict[str, Array]]]:
         """Launch. The second value computes the references from the inputs as they were before the run."""
@@ -37,7 +39,11 @@ class Prepared:
             if self.launch.reference
             else {}
         )
-        run = self.kernel[self.launch.blocks](
+        with naming(self.source):
+            return self._run(), lambda: launches.references(self.launch, before)
+
+    def _run(self) -> Run:
+        return self.kernel[self.launch.blocks](
             *self.arguments.values(),
             soc=self.launch.soc,
             tiling_key=self.launch.tiling_key,
@@ -50,7 +56,6 @@ class Prepared:
             in_process=False,
             quiet=bool(self.options.json) or getattr(self.options, "format", "text") != "text",
         )
-        return run, lambda: launches.references(self.launch, before)
 
 
 def judged(
@@ -157,9 +162,12 @@ def prepare(options: argparse.Namespace) -> Prepared:
     for name in ("blocks", "soc", "standard", "seed", "tiling_key"):
         if getattr(options, name) is not None:
             setattr(launch, name, getattr(options, name))
-    launches.check(kernel, launch)
-    standard(launch.standard)
-    return Prepared(kernel, launch, launches.arguments(kernel, launch), options)
+    # What is wrong with values from a launch file is said with its name; what the command line says needs none.
+    source = launch_path if launch_path.is_file() and not options.arguments else None
+    with naming(source):
+        launches.check(kernel, launch)
+        standard(launch.standard)
+        return Prepared(kernel, launch, launches.arguments(kernel, launch), options, source)
 
 
 def _pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from pathlib import Path
 
-from toprope.errors import BadInput
+from toprope.errors import BadInput, TopropeError
 from toprope.new.files import build_files
 from toprope.new.prototype import camel
 from toprope.tile import project_files
@@ -59,7 +60,16 @@ def load_tile_kernel(text: str) -> tuple[Path, TileKernel]:
     spec = importlib.util.spec_from_file_location(f"tile_{file.stem}", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except TopropeError:
+        raise
+    except Exception as error:  # the file's own code: anything can come out of it
+        inside = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+        line = error.lineno if isinstance(error, SyntaxError) else inside[-1] if inside else None
+        raise BadInput(
+            f"{file}{f':{line}' if line else ''}: {type(error).__name__}: {error}", cure="correct the file there"
+        ) from error
     found = {k: v for k, v in vars(module).items() if isinstance(v, TileKernel)}
     if name not in found:
         raise BadInput(f"{file} has no tile function {name}", cure=f"it has {', '.join(found) or 'none'}")

@@ -120,7 +120,7 @@ def is_triton(file: Path) -> bool:
     """Whether a Python file holds Triton functions."""
     try:
         tree = ast.parse(file.read_text())
-    except (OSError, SyntaxError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return any(
         isinstance(n, ast.Import) and any(a.name.split(".")[0] == "triton" for a in n.names) for n in ast.walk(tree)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toprope.errors import BadChip
+from toprope.inputs import numbers, reading, toml
 
 _versions = count(1)  # chips with changed numbers differ by name, too: cost rows are kept by name
 KINDS = ("documented", "measured", "derived", "assumed")
@@ -168,17 +168,34 @@ def load(name: str) -> Soc:
     file = file_of(name)
     if file is None:
         raise BadChip(f"unknown chip {name!r}", cure="known chips: " + ", ".join(names()))
-    try:
-        table = tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadChip(f"the chip file {file} cannot be read: {error}", cure="correct or remove it") from None
-    parent = table.pop("inherits", None)
-    if parent is not None:
-        inherited = _copied(load(parent).table)
-        if table.pop("inherited_numbers_are_assumed", False):
-            _assume(inherited, parent)
-        table = _merged(inherited, table)
-    return Soc(name.lower(), table)
+    table = toml(file, "correct or remove it", BadChip)
+    with reading(file, "correct or remove it", BadChip):
+        parent = table.pop("inherits", None)
+        if parent is not None:
+            if not isinstance(parent, str) or parent.lower() == name.lower():
+                raise BadChip(f"inherits = {parent!r} is no other chip", cure="known chips: " + ", ".join(names()))
+            inherited = _copied(load(parent).table)
+            if table.pop("inherited_numbers_are_assumed", False):
+                _assume(inherited, parent)
+            _same_form(table, inherited, "")
+            table = _merged(inherited, table)
+        numbers(table, str(file), -1e15, BadChip)
+        if not isinstance(table.get("arch"), str):
+            raise BadChip(f"{file} states no arch", cure='write inherits = "ascend910b1", then what is different')
+        return Soc(name.lower(), table)
+
+
+def _same_form(own: Mapping[str, Any], inherited: Mapping[str, Any], place: str) -> None:
+    """Raises BadChip where a chip states a value of another kind than the chip that it inherits from."""
+    for key, value in own.items():
+        known = inherited.get(key, value)
+        if isinstance(known, dict) != isinstance(value, dict) or isinstance(known, str) != isinstance(value, str):
+            raise BadChip(
+                f"{place}{key} = {value!r} is another kind of value than in the chip that it inherits from",
+                cure="`toprope socs NAME` shows the numbers",
+            )
+        if isinstance(value, dict):
+            _same_form(value, known, f"{place}{key}.")
 
 
 def compare(chips: Sequence[str] | None = None) -> list[list[str]]:

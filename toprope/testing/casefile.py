@@ -26,17 +26,19 @@ inputs = [{ name = "x", dtype = "float16", shape = [1, 65536] }, { name = "y", d
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
+from toprope.inputs import fitting, numbers, reading, toml
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Output
 from toprope.testing.data import Fill
 from toprope.testing.errors import FormatError
 from toprope.testing.generate import generate
 from toprope.testing.signature import Attribute, Signature, Tensor
+
+_CURE = "docs/testing.md shows a complete case file"
 
 
 def to_dict(case: Case) -> dict[str, Any]:
@@ -71,6 +73,9 @@ def from_dict(data: Mapping[str, Any], where: str = "") -> Case:
             where=where,
             cure=f"known: {', '.join(sorted(known))}",
         )
+    at = f"{where} case {data['name']!r}"
+    fitting({k: v for k, v in data.items() if k in _Written.__annotations__}, _Written, at, _CURE, FormatError)
+    numbers(data.get("seed", 0), f"{at}: seed", kind=FormatError)
     return Case(
         name=data["name"],
         operator=data["operator"],
@@ -113,9 +118,45 @@ def _argument_from_dict(entry: Mapping[str, Any], where: str) -> AnyArgument:
         return ArgumentList(name, tuple(item for item in items if isinstance(item, Argument)))
     if "dtype" not in entry or "shape" not in entry:
         raise FormatError(f"input {name!r} needs a dtype and a shape", where=where)
-    return Argument(
-        name, entry["dtype"], tuple(entry["shape"]), fill_from(entry.get("fill", {})), entry.get("file", "")
-    )
+    at = f"{where} input {name!r}"
+    shape = fitting(entry["shape"], list[int], f"{at}: shape", _CURE, FormatError)
+    numbers(shape, f"{at}: shape", kind=FormatError)
+    texts = fitting([name, entry["dtype"], entry.get("file", "")], list[str], at, _CURE, FormatError)
+    with reading(at, _CURE, FormatError):
+        return Argument(texts[0], texts[1], tuple(shape), fill_from(entry.get("fill", {})), texts[2])
+
+
+class _Written(TypedDict):
+    """What a written-out case holds, beside its tensors."""
+
+    name: str
+    operator: str
+    kind: NotRequired[str]
+    seed: NotRequired[int]
+    inputs: NotRequired[list[dict[str, Any]]]
+    outputs: NotRequired[list[dict[str, Any]]]
+    attrs: NotRequired[dict[str, Any]]
+    limits: NotRequired[dict[str, float]]
+    extra: NotRequired[dict[str, Any]]
+    standard: NotRequired[str]
+    note: NotRequired[str]
+
+
+class _Operator(TypedDict):
+    """The [operator] table."""
+
+    name: NotRequired[str]
+    golden: NotRequired[str]
+    run: NotRequired[str]
+    competitor: NotRequired[str]
+    blocks: NotRequired[int]
+    soc: NotRequired[str]
+    standard: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+    outputs: NotRequired[list[dict[str, Any]]]
+    inputs: NotRequired[list[dict[str, Any]]]
+    attributes: NotRequired[list[dict[str, Any]]]
+    sizes: NotRequired[dict[str, list[int]]]
 
 
 def fill_from(entry: Mapping[str, Any] | str) -> Fill:
@@ -127,7 +168,7 @@ def fill_from(entry: Mapping[str, Any] | str) -> Fill:
         raise FormatError(
             f"a fill has no entries {sorted(unknown)}", cure=f"known: {', '.join(Fill.__dataclass_fields__)}"
         )
-    return Fill(**_tuples(entry))
+    return fitting(dict(entry), Fill, "fill", _CURE, FormatError)
 
 
 def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,22 +187,26 @@ class CaseFile:
 
 def read(path: Path) -> CaseFile:
     """Read a TOML case file; cases to be generated are generated. Raises FormatError with the entry at fault."""
-    try:
-        data = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"not TOML: {error}", where=str(path)) from error
+    data = toml(path, _CURE, FormatError)
+    with reading(path, _CURE, FormatError):
+        return _case_file(path, data)
+
+
+def _case_file(path: Path, data: Mapping[str, Any]) -> CaseFile:
     unknown = set(data) - {"operator", "generate", "cases"}
     if unknown:
         raise FormatError(f"unknown tables {sorted(unknown)}", where=str(path), cure="use operator, generate, cases")
     operator = data.get("operator", {})
+    fitting(operator, _Operator, f"{path} [operator]", _CURE, FormatError)
+    fitting([data.get("generate", {})], list[dict[str, Any]], f"{path} [generate]", _CURE, FormatError)
+    fitting(data.get("cases", []), list[dict[str, Any]], f"{path} [[cases]]", _CURE, FormatError)
     signature = signature_from(operator, str(path)) if operator.get("inputs") else None
     cases = [from_dict({"operator": operator.get("name", ""), **entry}, str(path)) for entry in data.get("cases", ())]
     if signature is not None and ("generate" in data or not cases):
         settings = data.get("generate", {})
-        try:
+        numbers(settings, f"{path} [generate]", kind=FormatError)
+        with reading(f"{path} [generate]", _CURE, FormatError):
             cases += generate(signature, **_tuples(settings))
-        except TypeError as error:
-            raise FormatError(f"[generate]: {error}", where=str(path)) from error
     standard = operator.get("standard", "")
     outputs = tuple(Output(o.get("dtype", ""), None, o.get("name", "")) for o in operator.get("outputs", ()))
     cases = [
@@ -190,7 +235,9 @@ def signature_from(operator: Mapping[str, Any], where: str = "") -> Signature:
         unknown = set(changed) - set(Tensor.__dataclass_fields__)
         if unknown:
             raise FormatError(f"input {entry['name']!r} has unknown entries {sorted(unknown)}", where=where)
-        inputs.append(Tensor(**changed))
+        if isinstance(changed.get("fill"), Fill):
+            changed["fill"] = vars(changed["fill"])
+        inputs.append(fitting(changed, Tensor, f"{where} input {entry['name']!r}", _CURE, FormatError))
     attributes = tuple(Attribute(a["name"], tuple(a["values"])) for a in operator.get("attributes", ()))
     return Signature(operator.get("name", "operator"), tuple(inputs), attributes, operator.get("sizes"))
 

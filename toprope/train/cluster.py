@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
+from toprope import inputs
 from toprope.errors import BadInput
 
 
@@ -145,12 +146,13 @@ class Cluster:
         known = sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
         try:
             text = (folder / f"{name}.toml" if name in known else Path(name)).read_text("utf-8")
-            table = tomllib.loads(text)
+            with inputs.reading(name, "a cluster is a TOML file"):
+                table = tomllib.loads(text)
         except OSError as error:
             raise BadInput(f"no cluster {name!r}", cure=f"name a TOML file or one of: {', '.join(known)}") from error
-        except ValueError as error:
-            raise BadInput(f"{name}: {error}", cure="a cluster is a TOML file") from error
-        cluster = _from_table(Path(name).stem, table, cards)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{name}: byte {error.start} is no UTF-8 text", cure="a cluster is a TOML file") from error
+        cluster = _from_table(name, table, cards)
         return cluster.with_constants(_fitted(cluster.name, stack)) if stack else cluster
 
 
@@ -165,20 +167,49 @@ def _fitted(cluster: str, stack: str) -> Mapping[str, float]:
 
 
 def _from_table(name: str, table: Mapping[str, Any], cards: int) -> Cluster:
-    try:
-        unknown = set(table["rates"]) - {f.name for f in fields(Rates)}
-        if unknown:
-            raise KeyError(f"unknown rates {sorted(unknown)}")
-        return Cluster(
-            name=name,
-            title=table["title"],
-            cards=cards,
-            memory_gb=float(table["memory_gb"]),
-            levels=tuple(Level(**row) for row in table["level"]),
-            rates=Rates(**table["rates"]),
-            collective_start_us=float(table["collective_start_us"]),
-            source=table["source"],
-            soc=table.get("soc", ""),
-        )
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"cluster {name}: {error}", cure="see toprope/train/clusters for the fields") from error
+    cure = "see toprope/train/clusters for the fields"
+    given = inputs.fitting(table, _Table, name, cure)
+    inputs.numbers(table, name)
+    for place in ("memory_gb", "level", "rates"):
+        _positive(table[place], f"{name}: {place}", cure)
+    if not given["level"]:
+        raise BadInput(f"{name}: level is empty", cure=cure)
+    return Cluster(
+        name=Path(name).stem,
+        title=given["title"],
+        cards=cards,
+        memory_gb=given["memory_gb"],
+        levels=tuple(inputs.fitting(row, Level, f"{name}: level[{i}]", cure) for i, row in enumerate(given["level"])),
+        rates=inputs.fitting(given["rates"], Rates, f"{name}: rates", cure),
+        collective_start_us=given["collective_start_us"],
+        source=given["source"],
+        soc=given.get("soc", ""),
+    )
+
+
+class _Table(TypedDict):
+    """A cluster's file."""
+
+    title: str
+    memory_gb: float
+    level: list[dict[str, Any]]
+    rates: dict[str, Any]
+    collective_start_us: float
+    source: dict[str, str]
+    soc: NotRequired[str]
+
+
+_MAY_BE_ZERO = {"latency_us", "product_intensity", "host_ms", "overlap", "waiting"}
+
+
+def _positive(node: Any, where: str, cure: str) -> None:
+    """Raises BadInput for a rate or a size of 0, which nothing can be divided by."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key not in _MAY_BE_ZERO:
+                _positive(value, f"{where}: {key}", cure)
+    elif isinstance(node, list):
+        for at, value in enumerate(node):
+            _positive(value, f"{where}[{at}]", cure)
+    elif node == 0 and not isinstance(node, bool):
+        raise BadInput(f"{where} is 0", cure=cure)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from toprope import inputs
 from toprope.errors import BadInput
 
 
@@ -243,13 +244,14 @@ class TrainModel:
         if not path.exists():
             known = ", ".join(sorted(presets))
             raise BadInput(f"no model {name_or_path!r}", cure=f"name a config.json, a TOML file, or one of: {known}")
-        try:
+        with inputs.reading(path, "a model is JSON (Hugging Face) or TOML, with the numbers of its layers"):
             text = path.read_text("utf-8")
             if path.suffix == ".toml":
-                return _from_table(path.stem, tomllib.loads(text))
-            return _from_config(path.parent.name, json.loads(text))
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{path} cannot be read: {error}", cure="a model is JSON (Hugging Face) or TOML") from error
+                return _from_table(str(path), tomllib.loads(text))
+            model = _from_config(path.parent.name, json.loads(text))
+            inputs.numbers([asdict(stack) for stack in model.stacks], "stack")
+            inputs.numbers(model.vocabulary, "vocab_size", 1)
+            return model
 
 
 def _feed_forward(hidden: int, width: int, matrices: int) -> tuple[Product, ...]:
@@ -257,15 +259,16 @@ def _feed_forward(hidden: int, width: int, matrices: int) -> tuple[Product, ...]
 
 
 def _from_table(name: str, table: Mapping[str, Any]) -> TrainModel:
-    try:
-        stacks = []
-        for row in table["stack"]:
-            latent = Latent(**row["latent"]) if "latent" in row else None
-            stacks.append(Stack(**{**row, "latent": latent}))
-        rest = {k: v for k, v in table.items() if k not in ("stack", "source")}
-        return TrainModel(name=name, stacks=tuple(stacks), **rest)
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"model {name}: {error}", cure="see toprope/train/models.toml for a model's fields") from error
+    cure = "see toprope/train/models.toml for a model's fields"
+    given = {**table, "stacks": table.get("stack"), "name": Path(name).stem}
+    given.pop("stack", None), given.pop("source", None)
+    for at, row in enumerate(inputs.fitting(given["stacks"], list[dict[str, Any]], f"{name}: stack", cure)):
+        inputs.fitting(row, Stack, f"{name}: stack[{at}]", cure)
+    inputs.numbers(given, name)
+    model = inputs.fitting(given, TrainModel, name, cure)
+    if not model.stacks or model.vocabulary < 1:
+        raise BadInput(f"{name}: {'vocabulary is 0' if model.stacks else 'stack is empty'}", cure=cure)
+    return model
 
 
 def _from_config(name: str, config: Mapping[str, Any]) -> TrainModel:

@@ -205,7 +205,7 @@ def test_the_command_speaks_json_and_reports_targets_that_cannot_be_met(capsys: 
         (["--prompt", "9:3"], "low <= high"),
         (["--prompt", "5:"], "'' is not a whole number"),
         (["--output", "0"], "--output: must be at least 1, got 0"),
-        (["--trace", "/nowhere.csv"], "cannot read the trace"),
+        (["--trace", "/nowhere.csv"], "cannot be read"),
         (["--tflops", "-3"], "must be greater than 0"),
         (["--requests", "0"], "--requests: must be at least 1, got 0"),
         (["--rate", "nan"], "not a finite number"),

@@ -169,7 +169,7 @@ def test_traces_are_read_sorted_and_refused_with_the_line(tmp_path: Path) -> Non
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n")
     with pytest.raises(BadInput, match="no requests"):
         from_csv(trace)
-    with pytest.raises(BadInput, match="cannot read"):
+    with pytest.raises(BadInput, match="cannot be read"):
         from_csv(tmp_path / "missing.csv")
 
 

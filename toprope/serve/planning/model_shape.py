@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from toprope import inputs
 from toprope.errors import BadInput
 
 
@@ -92,11 +92,8 @@ class ModelShape:
     def from_config(cls, path: str | Path) -> ModelShape:
         """Read a Hugging Face `config.json` (or its folder); raises `BadInput` when a number is missing."""
         file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
-        try:
-            config: dict[str, Any] = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{file} is not a readable config.json: {error}", cure="name a file or a preset") from error
-        try:
+        config: dict[str, Any] = inputs.json_of(file, "name a config.json or a preset")
+        with inputs.reading(file, "only dense Llama-family models are known"):
             heads = int(config["num_attention_heads"])
             unknown = [word for word in ("n_routed_experts", "num_experts", "num_local_experts") if config.get(word)]
             if unknown or config.get("kv_lora_rank"):
@@ -104,7 +101,7 @@ class ModelShape:
                     f"{file} is a model of experts or latent attention ({', '.join(unknown) or 'kv_lora_rank'})",
                     cure="name a preset of that kind: " + ", ".join(n for n, p in PRESETS.items() if p.experts),
                 )
-            return cls(
+            shape = cls(
                 name=str(config.get("_name_or_path") or file.parent.name),
                 layers=int(config["num_hidden_layers"]),
                 hidden=int(config["hidden_size"]),
@@ -116,10 +113,14 @@ class ModelShape:
                 max_model_len=int(config["max_position_embeddings"]),
                 tied_embeddings=bool(config.get("tie_word_embeddings", False)),
             )
-        except KeyError as error:
-            raise BadInput(
-                f"{file} has no {error.args[0]!r}", cure="only dense Llama-family models are known"
-            ) from error
+        inputs.numbers({k: v for k, v in vars(shape).items() if isinstance(v, int)}, str(file), 0)
+        for name in ("layers", "hidden", "heads", "kv_heads", "head_size", "feed_forward", "vocabulary"):
+            inputs.numbers(getattr(shape, name), f"{file}: {name}", 1)
+            if getattr(shape, name) > 10**8 or shape.layers > 10**4:
+                raise BadInput(
+                    f"{file}: {name} is {getattr(shape, name)}", cure="no model is that large: check the number"
+                )
+        return shape
 
     @classmethod
     def load(cls, name_or_path: str) -> ModelShape:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from toprope import inputs
 from toprope.errors import BadInput
 
 Lengths = Callable[[random.Random], int]
@@ -72,19 +72,17 @@ def with_shared_prefixes(arrivals: list[Arrival], prefix_tokens: int, groups: in
 def from_csv(path: str | Path) -> list[Arrival]:
     """A recorded trace: columns `arrival_s, prompt_tokens, output_tokens`; `BadInput` names a bad line."""
     arrivals: list[Arrival] = []
-    try:
-        with open(path, newline="") as file:
-            for line, row in enumerate(csv.DictReader(file), start=2):
-                try:
-                    arrival = Arrival(float(row["arrival_s"]), int(row["prompt_tokens"]), int(row["output_tokens"]))
-                except (KeyError, TypeError, ValueError) as error:
-                    raise BadInput(
-                        f"{path}:{line}: not a trace row ({error})",
-                        cure="columns: arrival_s,prompt_tokens,output_tokens",
-                    ) from error
-                arrivals.append(arrival)
-    except OSError as error:
-        raise BadInput(f"cannot read the trace {path}: {error}", cure="check the path") from error
+    for line, row in inputs.rows(Path(path)):
+        try:
+            arrival = Arrival(float(row["arrival_s"]), int(row["prompt_tokens"]), int(row["output_tokens"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"{path}:{line}: not a trace row ({error})",
+                cure="columns: arrival_s,prompt_tokens,output_tokens",
+            ) from error
+        inputs.numbers([arrival.arrival_s], f"{path}:{line}: arrival_s")
+        inputs.numbers([arrival.prompt_tokens, arrival.output_tokens], f"{path}:{line}: tokens", 1)
+        arrivals.append(arrival)
     if not arrivals:
         raise BadInput(f"the trace {path} has no requests", cure="columns: arrival_s,prompt_tokens,output_tokens")
     return sorted(arrivals)

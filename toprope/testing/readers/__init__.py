@@ -48,6 +48,8 @@ def suites_of_file(file: Path) -> list[Suite]:
 
 def find_suites(path: Path) -> list[Suite]:
     """Every suite at or below `path`. Raises FormatError when there is nothing that is understood."""
+    if path.is_file() and path.suffix in (".toml", ".json", ".csv") and not path.read_bytes().strip():
+        raise FormatError("the file is empty", where=str(path), cure="docs/testing.md says what a case file holds")
     files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file() and recognised(f))
     suites = [s for f in files if f.name not in scripts.GENERATORS for s in suites_of_file(f) if s.cases]
     if not suites:

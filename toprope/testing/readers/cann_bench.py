@@ -8,8 +8,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
+from toprope.inputs import fitting, reading
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Input
 from toprope.testing.data import UNIFORM, Fill
 from toprope.testing.elements import Array
@@ -34,15 +35,29 @@ def is_task(folder: Path) -> bool:
 
 def read(folder: Path) -> Suite:
     """The task in `folder`. Raises FormatError for a prototype or case table that cannot be understood."""
-    operator = _yaml(folder / "proto.yaml").get("operator")
+    proto = folder / "proto.yaml"
+    operator = _yaml(proto).get("operator")
     if not isinstance(operator, Mapping) or "name" not in operator:
-        raise FormatError("no operator.name", where=str(folder / "proto.yaml"))
+        raise FormatError("no operator.name", where=str(proto))
+    fitting(
+        {k: v for k, v in operator.items() if k in _Operator.__annotations__}, _Operator, str(proto), kind=FormatError
+    )
     rows = _case_rows(folder)
-    cases = [_case(row, operator, folder) for row in rows]
+    file = folder / ("cases.yaml" if (folder / "cases.yaml").is_file() else "cases.csv")
+    with reading(file, "docs/testing.md says what a task holds", FormatError):
+        cases = [_case(row, operator, folder) for row in rows]
     task = _Task(folder, operator)
     has_golden = (folder / "golden.py").is_file()
     name = snake(str(operator["name"]))
     return Suite(name, folder, "cann-bench", cases, task.reference if has_golden else None, None, task.prepare)
+
+
+class _Operator(TypedDict):
+    """What is read of a task's proto.yaml."""
+
+    name: str
+    inputs: NotRequired[list[dict[str, Any]] | None]
+    attrs: NotRequired[list[dict[str, Any]] | None]
 
 
 def snake(name: str) -> str:
@@ -90,7 +105,8 @@ def _yaml(path: Path) -> dict[str, Any]:
         raise FormatError("YAML files need PyYAML", where=str(path), cure="pip install toprope[testing]") from error
     try:
         # The C loader reads a task's cases several times faster; not every build of PyYAML has it.
-        found = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        with reading(path, kind=FormatError):
+            found = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise FormatError(f"not YAML: {str(error).splitlines()[0]}", where=str(path)) from error
     return found if isinstance(found, dict) else {}
@@ -99,8 +115,11 @@ def _yaml(path: Path) -> dict[str, Any]:
 def _case_rows(folder: Path) -> list[Mapping[str, Any]]:
     listed = folder / "cases.yaml"
     if listed.is_file():
-        rows = _yaml(listed).get("cases", [])
-        return [row for row in rows if isinstance(row, Mapping)]
+        found = _yaml(listed).get("cases", [])
+        rows = fitting(found, list[dict[str, Any]], f"{listed}: cases", kind=FormatError)
+        if not rows:
+            raise FormatError("no cases", where=str(listed), cure="docs/testing.md says what a task holds")
+        return [*rows]
     table = folder / "cases.csv"
     with table.open(newline="", encoding="utf-8-sig") as file:
         return [{k: _csv_cell(k, v, table) for k, v in row.items() if k} for row in csv.DictReader(file)]

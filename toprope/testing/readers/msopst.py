@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprope.inputs import fitting, json_of, reading
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Input, Output
 from toprope.testing.data import DISTRIBUTIONS, Fill
 from toprope.testing.elements import Array
@@ -21,6 +22,7 @@ from toprope.testing.golden import outputs_of
 from toprope.testing.readers.testspec import load
 from toprope.testing.suite import Suite
 
+_CURE = "docs/testing.md names the fields of a case"
 _UNSET_TYPES = ("UNDEFINED", "RESERVED")
 
 
@@ -42,17 +44,21 @@ def _is_case(entry: Mapping[str, Any]) -> bool:
 
 def read(path: Path) -> Suite:
     """All cases of a file, fuzz cases drawn. Raises FormatError naming the case at fault."""
-    try:
-        entries = json.loads(path.read_text())
-    except ValueError as error:
-        raise FormatError(f"not JSON: {error}", where=str(path)) from error
+    with reading(path, _CURE, FormatError):
+        return _suite(
+            path, fitting(json_of(path, _CURE, FormatError), list[dict[str, Any]], str(path), _CURE, FormatError)
+        )
+
+
+def _suite(path: Path, entries: Sequence[Mapping[str, Any]]) -> Suite:
     cases: list[Case] = []
     golden = ""
     for entry in entries:
         where = f"{path}, case {entry.get('case_name', '?')}"
         golden = golden or str(entry.get("calc_expect_func_file") or "")
-        for number, concrete in enumerate(_fuzzed(entry, path.parent, where)):
-            cases += _combinations(concrete, number if entry.get("fuzz_impl") else None, path.parent, where)
+        with reading(where, _CURE, FormatError):
+            for number, concrete in enumerate(_fuzzed(entry, path.parent, where)):
+                cases += _combinations(concrete, number if entry.get("fuzz_impl") else None, path.parent, where)
     operator = cases[0].operator if cases else path.stem
     reference = _Reference(golden, path.parent).outputs if golden else None
     return Suite(operator, path, "msopst", cases, reference)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toprope.inputs import reading
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Output
 from toprope.testing.data import UNIFORM, Fill
 from toprope.testing.errors import FormatError
@@ -73,7 +74,8 @@ def read(path: Path) -> tuple[list[Case], list[str]]:
     cases, problems = [], []
     for where, row in _rows(path):
         try:
-            cases.append(case_from_row(row, where))
+            with reading(where, "docs/testing.md says what a table holds", FormatError):
+                cases.append(case_from_row(row, where))
         except FormatError as error:
             problems.append(str(error))
     return cases, problems
