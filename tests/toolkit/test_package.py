@@ -19,7 +19,7 @@ MAIN = """
 #include <vector>
 #include "acl/acl.h"
 #include "aclnn_add_custom.h"
-#include "aclnnop/aclnn_abs.h"
+#include "aclnnop/aclnn_erfinv.h"
 extern "C" int aclmdlLoadFromFile(const char*, unsigned*);
 int main(int argc, char**) {
     aclrtSetDevice(0);
@@ -43,7 +43,7 @@ int main(int argc, char**) {
     aclrtSynchronizeStream(s);
     aclrtMemcpy(z.data(), 4004, block[2], 4004, ACL_MEMCPY_DEVICE_TO_HOST);
     std::printf("%d %d %g %g\\n", a, b, z[1], z[143]);
-    std::printf("%d\\n", aclnnAbsGetWorkspaceSize(t[0], t[2], &size, &e));
+    std::printf("%d\\n", aclnnErfinvGetWorkspaceSize(t[0], t[2], &size, &e));
     for (aclTensor* each : t) aclDestroyTensor(each);
     for (void* each : block) aclrtFree(each);
     aclrtDestroyStream(s);
@@ -90,9 +90,9 @@ def test_a_host_program_calls_the_installed_operator(installed: Path, capfd: pyt
     assert capfd.readouterr().out.splitlines() == ["0 0 10 4", "561003"]
     session = finished.sessions[0]
     assert [row.kernel for row in session.launches] == ["AddCustom"]
-    assert [(f.code, "aclnnAbs has no executor" in f.message) for f in session.findings if f.severity == "error"] == [
-        ("launch-refused", True)
-    ]
+    assert [
+        (f.code, "aclnnErfinv has no executor" in f.message) for f in session.findings if f.severity == "error"
+    ] == [("launch-refused", True)]
 
 
 def test_a_function_that_is_not_there_ends_the_program_by_name(installed: Path) -> None:

@@ -17,6 +17,7 @@ from toprope.kernel import cores_of
 from toprope.project.ge_types import GE_TYPES
 from toprope.project.host import DYNAMIC, TensorValue
 from toprope.project.loaded import ProjectOperator, load_project
+from toprope.toolkit import training_functions  # noqa: F401  (its rows)
 from toprope.toolkit.functions import FUNCTIONS
 from toprope.toolkit.session import LaunchRow, Session
 from toprope.trace import Array
@@ -74,13 +75,23 @@ class Planner:
         function = message["function"]
         groups = _grouped(message["args"])
         values = [self._python(g) for g in groups]
-        outputs = [v for g, v in zip(groups, values, strict=True) if g[0].data.get("out")]
-        inputs = [v for g, v in zip(groups, values, strict=True) if not g[0].data.get("out")]
-        moved = sum(v.nbytes for v in [*inputs, *outputs] if isinstance(v, np.ndarray))
+        tensors = [t for v in values for t in (v if isinstance(v, list) else [v]) if isinstance(t, np.ndarray)]
+        moved = sum(t.nbytes for t in tensors)
+        refused: TopropeError | None = None
         try:
-            FUNCTIONS[function](inputs, outputs)
+            FUNCTIONS[function](values)
         except TopropeError as error:
-            self.session.take({"t": "refused", "message": error.message, "cure": error.cure, "at": message["at"]}, b"")
+            refused = error
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            shapes = ", ".join(f"{t.dtype}{list(t.shape)}" for t in tensors)
+            refused = BadInput(
+                f"the reference of {function} cannot do this call ({shapes}): {error}",
+                cure="build a package or project that defines it, or use other types",
+            )
+        if refused is not None:
+            self.session.take(
+                {"t": "refused", "message": refused.message, "cure": refused.cure, "at": message["at"]}, b""
+            )
             return "1", b""
         soc, clock = self.session.soc, self.session.clock
         assert soc is not None and clock is not None

@@ -358,6 +358,14 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t) {
     TOPROPE_CALL;
     return aclrtSynchronizeDevice();
 }
+// No stream is ever being captured: programs ask before they start work that a capture would not bear.
+aclError aclmdlRICaptureGetInfo(aclrtStream, int* status, void** model) {
+    TOPROPE_CALL;
+    if (status == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "no place for the status");
+    *status = 0;  // ACL_MODEL_RI_CAPTURE_STATUS_NONE
+    if (model != nullptr) *model = nullptr;
+    return ACL_SUCCESS;
+}
 aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
     TOPROPE_CALL;
     Stream* stream = stream_of(handle);

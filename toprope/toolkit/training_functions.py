@@ -1,0 +1,295 @@
+"""More references of aclnn functions: what training and indexing need. Importing this module adds its rows to `FUNCTIONS`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from toprope.errors import BadInput
+from toprope.toolkit.functions import (
+    Array,
+    Function,
+    Values,
+    axes_of,
+    erf,
+    inside,
+    real,
+    row,
+    sigmoid,
+    store,
+    two,
+    worked,
+)
+
+
+def _gelu_slope(x: Any, approximate: Any = None) -> Any:
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        part = np.tanh(inner)
+        return 0.5 * (1 + part) + 0.5 * x * (1 - part**2) * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
+    return 0.5 * (1 + erf(x / math.sqrt(2)).astype(x.dtype)) + x * np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
+
+
+row("GeluBackward", lambda v: two(lambda g, x: g * _gelu_slope(x))(v[:2], v[2]))
+row("GeluBackwardV2", lambda v: two(lambda g, x: g * _gelu_slope(x, v[2]))(v[:2], v[3]))
+row("LeakyReluBackward", lambda v: two(lambda g, x: np.where(x > 0, g, g * v[2]))(v[:2], v[4]))
+
+
+def _layer_norm_backward(v: Values) -> None:
+    g, x, shape, mean, rstd, weight, _, _, dx, dweight, dbias = v
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    rows = tuple(range(x.ndim - len(shape)))
+    gradient, wide = real(g, x)
+    outer = (*x.shape[: x.ndim - len(shape)], *([1] * len(shape)))
+    normal = (wide - mean.reshape(outer)) * rstd.reshape(outer)
+    inner = gradient if weight is None else gradient * real(weight)[0]
+    if dx is not None:
+        means = inner.mean(axis=axes, keepdims=True), (inner * normal).mean(axis=axes, keepdims=True)
+        store(dx, (inner - means[0] - normal * means[1]) * rstd.reshape(outer))
+    if dweight is not None:
+        store(dweight, (gradient * normal).sum(axis=rows))
+    if dbias is not None:
+        store(dbias, gradient.sum(axis=rows))
+
+
+row("LayerNormBackward", _layer_norm_backward)
+
+
+# ---- losses: 0 none, 1 mean, 2 sum ------------------------------------------------------------------------------------------------
+
+
+def _collected(value: Any, reduction: int) -> Any:
+    return value if reduction == 0 else value.mean() if reduction == 1 else value.sum()
+
+
+def _loss(name: str, compute: Callable[..., Any]) -> None:
+    row(name, lambda v: store(v[3], _collected(compute(*real(v[0], v[1])), v[2])))
+
+
+_loss("MseLoss", lambda x, y: (x - y) ** 2)
+_loss("L1Loss", lambda x, y: np.abs(x - y))
+row(
+    "MseLossBackward",
+    lambda v: two(lambda g, x, y: 2 * g * (x - y) / (x.size if v[3] == 1 else 1), real)(v[:3], v[4]),
+)
+
+
+def _weights(target: Array, weight: Any, ignored: int, classes: int) -> tuple[Array, Array]:
+    """Class of each sample (0 where it is ignored), and its weight. Raises BadInput for a class that there is not."""
+    counted = target != ignored
+    at = np.where(counted, target, 0)
+    inside(at, classes, "aclnnNLLLoss")
+    return at, np.where(counted, 1.0 if weight is None else real(weight)[0][at], 0.0).astype(np.float32)
+
+
+def _nll_loss(v: Values) -> None:
+    x, target, weight, reduction, ignored, out, total = v
+    at, share = _weights(target, weight, ignored, x.shape[-1])
+    (wide,) = real(x)
+    each = -np.take_along_axis(wide, at[..., None], -1)[..., 0] * share
+    store(out, each if reduction == 0 else each.sum() / (share.sum() if reduction == 1 else 1))
+    store(total, share.sum())
+
+
+def _nll_loss_backward(v: Values) -> None:
+    g, x, target, weight, reduction, ignored, _, out = v
+    at, share = _weights(target, weight, ignored, x.shape[-1])
+    made = np.zeros(x.shape, np.float32)
+    scale = share / share.sum() if reduction == 1 else share
+    np.put_along_axis(made, at[..., None], (-scale * real(g)[0])[..., None], -1)
+    store(out, made)
+
+
+row("NLLLoss", _nll_loss)
+row("NLLLossBackward", _nll_loss_backward)
+
+
+# ---- more by index ---------------------------------------------------------------------------------------------------------------
+
+
+def _at(indices: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Indices of several axes as NumPy takes them; an axis without one is taken whole."""
+    out: list[Any] = []
+    axis = 0
+    for index in indices:
+        if index is None or (index.size == 0 and shape[axis] and index.ndim == 1 and index.dtype.kind != "b"):
+            out.append(slice(None))
+            axis += 1
+        elif index.dtype.kind == "b":
+            out.append(index)
+            axis += index.ndim
+        else:
+            out.append(inside(index, shape[axis], "aclnnIndex"))
+            axis += 1
+    return tuple(out)
+
+
+def _put(v: Values) -> None:
+    x, indices, values, accumulate, _ = v
+    if accumulate:
+        np.add.at(x, _at(indices, x.shape), values)
+    else:
+        x[_at(indices, x.shape)] = values
+
+
+def _scattered(combine: Callable[[Array, Any, Array], None] | None) -> Function:
+    def fill(v: Values) -> None:
+        x, dim, index, source = v[:4]
+        out = v[-1]
+        store(out, x)
+        at = list(np.indices(index.shape))
+        at[dim % x.ndim] = inside(index, x.shape[dim], "aclnnScatter")
+        cut = (
+            source[tuple(slice(0, n) for n in index.shape)]
+            if isinstance(source, np.ndarray) and source.ndim
+            else source
+        )
+        if combine is None and v[4] not in (0, None):
+            raise BadInput(
+                f"scatter with reduction {v[4]} has no reference", cure="scatter without one, or aclnnScatterAdd"
+            )
+        if combine is None:
+            out[tuple(at)] = cut
+        else:
+            combine(out, tuple(at), cut)
+
+    return fill
+
+
+row("Index", lambda v: store(v[2], v[0][_at(v[1], v[0].shape)]))
+row("IndexPutImpl", _put)
+row("Scatter", _scattered(None))
+row("ScatterValue", _scattered(None))
+row("ScatterAdd", _scattered(np.add.at))
+for _name in ("Scatter", "ScatterValue"):
+    row(f"Inplace{_name}", lambda v: _scattered(None)([np.array(v[0]), *v[1:], v[0]]))
+row("OneHot", lambda v: store(v[5], np.where(np.moveaxis(np.arange(v[1]) == v[0][..., None], -1, v[4]), v[2], v[3])))
+row("Eye", lambda v: store(v[2], np.eye(v[0], v[1])))
+row("Equal", lambda v: store(v[2], bool(np.array_equal(v[0], v[1]))))
+row("Slice", lambda v: store(v[5], v[0][(slice(None),) * (v[1] % v[0].ndim) + (slice(v[2], v[3], v[4]),)]))
+row("RepeatInterleaveInt", lambda v: store(v[3], np.repeat(v[0], v[1])))
+row("Norm", lambda v: store(v[4], _norm(v[0], v[1], v[2], v[3])))
+row("LinalgVectorNorm", lambda v: store(v[5], _norm(v[0], v[1], v[2], v[3])))
+
+
+def _norm(x: Array, order: float, dims: Any, keep: Any) -> Any:
+    magnitude = np.abs(real(x)[0])
+    axis, keepdims = axes_of(dims, x.ndim), bool(keep)
+    if order == math.inf:
+        return magnitude.max(axis=axis, keepdims=keepdims)
+    if order == 0:
+        return (magnitude != 0).sum(axis=axis, keepdims=keepdims)
+    return (magnitude**order).sum(axis=axis, keepdims=keepdims) ** (1 / order)
+
+
+def _embedding_backward(v: Values) -> None:
+    g, indices, rows, padding, scaled, out = v
+    if scaled:
+        raise BadInput("an embedding's gradient scaled by frequency has no reference", cure="scale_grad_by_freq=False")
+    made = np.zeros(out.shape, np.float32)
+    flat = indices.reshape(-1)
+    kept = flat != padding
+    np.add.at(
+        made, inside(flat[kept], int(rows), "aclnnEmbeddingDenseBackward"), real(g.reshape(len(flat), -1)[kept])[0]
+    )
+    store(out, made)
+
+
+row("EmbeddingDenseBackward", _embedding_backward)
+
+
+# ---- lists of tensors ------------------------------------------------------------------------------------------------------------
+
+
+def _each(
+    compute: Callable[..., Any], kind: Callable[..., list[Any]] = worked
+) -> Callable[[Sequence[Sequence[Any]], Sequence[Array]], None]:
+    def fill(lists: Sequence[Sequence[Any]], outs: Sequence[Array]) -> None:
+        for out, *values in zip(outs, *lists, strict=True):
+            two(compute, kind)(values, out)
+
+    return fill
+
+
+def _number(v: Any) -> Any:
+    return v.reshape(-1)[0] if isinstance(v, np.ndarray) else v
+
+
+def _of_one(name: str, compute: Callable[..., Any], kind: Callable[..., list[Any]]) -> None:
+    row(f"Foreach{name}", lambda v: _each(compute, kind)([v[0]], v[1]))
+
+
+def _with_a_number(names: Sequence[str], compute: Callable[..., Any], lists: int = 1) -> None:
+    for name in names:
+        row(f"Foreach{name}", lambda v: _each(lambda *t: compute(*t, _number(v[lists])))(v[:lists], v[lists + 1]))
+
+
+def _with_a_number_each(name: str, compute: Callable[..., Any]) -> None:
+    row(f"Foreach{name}", lambda v: _each(compute)([v[0], list(np.asarray(v[1]).reshape(-1))], v[2]))
+
+
+def _scaled_lists(names: Sequence[str], compute: Callable[..., Any]) -> None:
+    for name in names:
+        row(f"Foreach{name}", lambda v: _each(lambda x, y: compute(x, y * _number(v[2])))(v[:2], v[3]))
+
+
+_of_one("Abs", np.abs, worked)
+_of_one("Neg", np.negative, worked)
+_of_one("Copy", lambda x: x, worked)
+_of_one("Sqrt", np.sqrt, real)
+_of_one("Exp", np.exp, real)
+_of_one("Log", np.log, real)
+_of_one("Reciprocal", lambda x: 1 / x, real)
+_of_one("Tanh", np.tanh, real)
+_of_one("Sigmoid", sigmoid, real)
+_with_a_number(["AddScalar", "AddScalarV2"], np.add)
+_with_a_number(["SubScalar", "SubScalarV2"], np.subtract)
+_with_a_number(["MulScalar", "MulScalarV2"], np.multiply)
+_with_a_number(["DivScalar", "DivScalarV2"], np.true_divide)
+_with_a_number(["LerpScalar"], lambda x, end, weight: x + weight * (end - x), lists=2)
+_with_a_number(["AddcmulScalar", "AddcmulScalarV2"], lambda x, a, b, value: x + value * (a * b), lists=3)
+_with_a_number(["AddcdivScalar", "AddcdivScalarV2"], lambda x, a, b, value: x + value * (a / b), lists=3)
+_with_a_number_each("AddScalarList", np.add)
+_with_a_number_each("SubScalarList", np.subtract)
+_with_a_number_each("MulScalarList", np.multiply)
+_with_a_number_each("DivScalarList", np.true_divide)
+_scaled_lists(["AddList", "AddListV2"], np.add)
+_scaled_lists(["SubList", "SubListV2"], np.subtract)
+row("ForeachMulList", lambda v: _each(np.multiply)(v[:2], v[2]))
+row("ForeachDivList", lambda v: _each(np.true_divide, real)(v[:2], v[2]))
+row("ForeachPowScalarAndTensor", lambda v: _each(lambda x: np.power(v[0], x))([v[1]], v[2]))
+
+
+def _addcdiv_list(v: Values) -> None:
+    for at, out in enumerate(v[4]):
+        two(lambda x, a, b, value: x + value * (a / b))([v[0][at], v[1][at], v[2][at], v[3].reshape(-1)[at]], out)
+
+
+def _cleared(v: Values) -> None:
+    for tensor in v[0]:
+        store(tensor, 0)
+
+
+row("ForeachAddcdivScalarList", _addcdiv_list)
+row("ForeachZeroInplace", _cleared)
+
+
+def _adam_w(v: Values) -> None:
+    var, m, second, greatest, grad, step, lr, beta1, beta2, decay, eps, amsgrad, maximize = v
+    g = np.negative(real(grad)[0]) if maximize else real(grad)[0]
+    count = float(np.asarray(step).reshape(-1)[0])
+    p = real(var)[0] * (1 - lr * decay)
+    store(m, beta1 * real(m)[0] + (1 - beta1) * g)
+    store(second, beta2 * real(second)[0] + (1 - beta2) * g * g)
+    spread = second
+    if amsgrad:
+        store(greatest, np.maximum(greatest, second))
+        spread = greatest
+    denominator = np.sqrt(real(spread)[0] / (1 - beta2**count)) + eps
+    store(var, p - lr / (1 - beta1**count) * real(m)[0] / denominator)
+
+
+row("ApplyAdamWV2", _adam_w)
