@@ -333,7 +333,9 @@ def called(words: list[str], folder: Path, limit_s: int = 30) -> tuple[int, str,
 def fault(reader: Reader, content: bytes | None, folder: Path) -> str:
     """What is wrong with how the reader takes `content`; "" if nothing."""
     return judged(
-        *answer(reader, content, folder), "--json" in reader.command, "" if content is None else Path(reader.file).name
+        *answer(reader, content, folder),
+        "--json" in reader.command,
+        "" if content is None or reader.text is KERNEL else Path(reader.file).name,
     )
 
 

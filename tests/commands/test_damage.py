@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.commands import damage
@@ -40,7 +40,14 @@ def _try(name: str, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(
+    max_examples=4,
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    database=None,
+)
 @given(draw=st.randoms(use_true_random=False))
 def test_a_damaged_file_is_one_message(name, draw):
     _try(name, draw)
