@@ -62,8 +62,10 @@ def row(recipe: Recipe, folder: Path) -> dict[str, Any]:
         + " "
         + (" ".join(recipe.inputs[:1]) or ", ".join(f"{d} {n}" for d, n in recipe.shape)),
         "points": space.size,
-        "predictions": model.asked,
-        "share of the predictions": round(model.asked / space.size, 4),
+        "predictions": sum(not m.too_large for _, m in model.found.tried),
+        "share of the predictions": round(
+            sum(not m.too_large for _, m in model.found.tried) / sum(not m.too_large for _, m in every.found.tried), 4
+        ),
         "chosen_us": model.measure.us,
         "best_us": every.measure.us,
         "today_us": model.default.us,

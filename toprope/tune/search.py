@@ -79,11 +79,16 @@ def by_model(space: Space, ask: Ask, most: int = 0) -> Found:
                 found.pruned += int(larger.sum())
                 open_at[larger] = False
 
+    def left_to_ask() -> int:
+        """What does not fit is seen before anything is compiled and costs little: only so much of it counts."""
+        spent = sum(not m.too_large for _, m in found.tried)
+        return max(0, min(budget - spent, 4 * budget - len(found.tried)))
+
     at = {_key(p): i for i, p in enumerate(points)}
     tell([at[_key(space.default)]])
     for rows in _pairs([at[_key(p)] for p in _neighbours(space)]):
-        tell([r for r in rows if open_at[r]][: max(0, budget - len(found.tried))])
-    while open_at.any() and len(found.tried) < budget:
+        tell([r for r in rows if open_at[r]][: left_to_ask()])
+    while open_at.any() and left_to_ask():
         left: Any = np.flatnonzero(open_at)
         timed = [(at[_key(p)], m.us) for p, m in found.tried if m.us is not None]
         if not timed:
@@ -97,7 +102,7 @@ def by_model(space: Space, ask: Ask, most: int = 0) -> Found:
             break
         gain = _expected_gain(times.min(), mean, spread)
         order = np.lexsort((left, -gain))
-        tell(left[order[: min(AT_ONCE, budget - len(found.tried))]].tolist())
+        tell(left[order[: min(AT_ONCE, left_to_ask())]].tolist())
     if not open_at.any():
         found.confidence = 1.0
     if found.left_out:
