@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from toprope import unit
 from toprope.cli import main
@@ -18,6 +20,8 @@ from toprope.soc import load
 from toprope.toolkit import source
 from toprope.toolkit.aclnn import header
 from toprope.toolkit.run import gather, run_program
+from toprope.toolkit.session import LaunchRow, Session
+from toprope.toolkit.show import show
 from toprope.toolkit.source import is_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -343,3 +347,37 @@ def test_a_unit_tests_launch_with_a_tiling_key_is_refused_in_a_program(tmp_path:
     (tmp_path / "main.cpp").write_text(TWICE.format(between="", before="ICPU_SET_TILING_KEY(3);"))
     code, report, said = run(tmp_path / "main.cpp")
     assert code == 1 and not report["launches"] and "ICPU_RUN_KF(twice) was not carried out" in said
+
+
+@pytest.mark.parametrize(
+    "place, severity", [("/opt/x/libother.so.2", "advice"), ("/home/x/main", "error"), ("main.cpp", "error")]
+)
+def test_what_a_library_of_others_leaves_behind_is_no_error(place: str, severity: str) -> None:
+    session = Session()
+    session.take(
+        {
+            "t": "finding",
+            "code": "acl-leak",
+            "message": "a stream is never destroyed",
+            "at": [place, 0],
+            "action": "created here",
+        },
+        b"",
+    )
+    (finding,) = session.findings
+    assert finding.severity == severity and ("hardly yours" in finding.message) == (severity == "advice")
+
+
+def test_references_are_told_from_kernels() -> None:
+    out = io.StringIO()
+    rows = [
+        LaunchRow("Mine", 8, 3.0, "main.cpp", 1),
+        LaunchRow("aclnnAdd", 48, 1.0, "libopapi.so", 0, executor="reference"),
+    ]
+    for launches, said in ((rows, True), (rows[:1], False)):
+        show(Session(launches=launches), ended="exit code 0", console=Console(file=out, width=300))
+        assert (
+            "1 of 2 launches, 25% of the time, were answered by references of 1 functions" in out.getvalue()
+        ) == said
+        out.truncate(0)
+        out.seek(0)

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,10 +158,12 @@ class Session:
         places = [first]
         if "other" in message:
             places.append(_place(message["other"], message["other_action"]))
-        row = codes()[message["code"]]
-        self.add(
-            Finding(message["code"], row.severity, message["message"], tuple(p for p in places if p.file), row.cure)
-        )
+        row, text, severity = codes()[message["code"]], message["message"], codes()[message["code"]].severity
+        if message["code"] == "acl-leak" and not first.line and ".so" in Path(first.file).name:
+            # Such as torch_npu, which keeps its streams until the process ends.
+            text += ", by a library without debug lines, which is hardly yours"
+            severity = "advice"
+        self.add(Finding(message["code"], severity, text, tuple(p for p in places if p.file), row.cure))
 
     def _on_refused(self, message: dict[str, Any], payload: bytes) -> None:
         place = _place(message["at"], "launches")

@@ -107,6 +107,8 @@ def show(session: Session, *, ended: str, verbose: bool = False, console: Consol
     out = console or Console(highlight=False, soft_wrap=True)
     if session.launches:
         out.print(_launches(session.launches))
+        if told := _references(session.launches):
+            out.print(told)
     if session.copies and verbose:
         out.print(_copies(session.copies))
         out.print(f"copies: {LINK_SOURCE}", style="dim")
@@ -131,6 +133,19 @@ def show(session: Session, *, ended: str, verbose: bool = False, console: Consol
 def _counts(findings: Sequence[Finding]) -> str:
     counts = {s: sum(f.severity == s for f in findings) for s in ("error", "warning", "advice")}
     return ", ".join(f"{n} {'advice' if s == 'advice' else s + 's' * (n > 1)}" for s, n in counts.items() if n)
+
+
+def _references(launches: Sequence[LaunchRow]) -> str:
+    """What was answered without a kernel, so that nobody takes its time for a kernel's; "" if nothing was."""
+    made = [r for r in launches if r.executor == "reference"]
+    if not made:
+        return ""
+    share = sum(r.microseconds for r in made) / max(1e-9, sum(r.microseconds for r in launches))
+    functions = len({r.kernel for r in made})
+    return (
+        f"{len(made)} of {len(launches)} launches, {share:.0%} of the time, were answered by references of {functions} functions: "
+        "NumPy, no kernel, nothing checked, times from launching and the bytes moved"
+    )
 
 
 def _launches(launches: Sequence[LaunchRow]) -> Table:
