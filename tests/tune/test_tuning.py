@@ -145,7 +145,7 @@ def test_the_command(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     words = ["tune", str(kernel), "--parameter", "TILE=1024,4096", "--workers", "1", "--quiet"]
     assert main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["version"]) == ("toprope-tune", 1)
+    assert document["schema"] == "toprope.tune/1"
     assert document["tuned"][0]["winner"] == {"TILE": 4096} and document["tuned"][0]["explained"]
     assert main([*words, "--write", str(tmp_path / "twice.h"), "--html", str(tmp_path / "t.html")]) == 0
     said = capsys.readouterr().out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from rich.console import Console
 from toprope import inputs
 from toprope import launch as launches
 from toprope import soc as chips
+from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.kernel import Kernel, load
 from toprope.timing.calibration import Calibration, Measured, calibrate, chip_file
@@ -33,7 +33,7 @@ class Timed:
 
 def main(argv: list[str]) -> int:
     """Exit code 0 done, 2 bad input."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope calibrate",
         description="Correct a few constants of a chip from your own runs: kernels with their launch files, and what msprof measured for them.",
         epilog="Each kernel is launched here as its launch file says (docs/launch.md), with the blocks of the measurement; then "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
+from toprope.commandline import Parser
 from toprope.toolkit.prefix import prefix, real_toolkit, shell_lines
 
 
 def main(argv: list[str]) -> int:
     """Exit code 0, or 2 if a toolkit of the vendor is there and --over-real was not given."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="toprope env",
         description='Print the environment of the toolkit, built on first use: eval "$(toprope env)"',
     )

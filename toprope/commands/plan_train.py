@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.train.cluster import Cluster
 from toprope.train.explain import binding_limit, explain, why_it_loses
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="toprope plan-train",
         description="Search parallel layouts of a training run: memory of a card, step time by part, the best and why.",
         epilog="example: toprope plan-train internvl-110b --cluster atlas-a2 --cards 64 --batch 64 --images 4",

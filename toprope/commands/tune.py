@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from toprope.commandline import Parser
+from toprope.commandline import Parser, document
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC
 from toprope.tune.decision import Decision, decide, header, key
@@ -28,8 +27,6 @@ from toprope.tune.store import Store
 from toprope.tune.subject import Recipe, identity, open_subject
 from toprope.tune.tuning import Tuned, tune
 from toprope.tune.workers import Workers, workers
-
-SCHEMA, VERSION = "toprope-tune", 1
 
 
 def main(argv: list[str]) -> int:
@@ -49,7 +46,7 @@ def main(argv: list[str]) -> int:
         args.html.write_text(tune_page(tuned[0]), encoding="utf-8")
         print(f"wrote {args.html}" + (", for the first shape" if len(tuned) > 1 else ""), file=sys.stderr)
     if args.json:
-        print(json.dumps(_as_json(tuned, decision), indent=2))
+        print(document("tune", _as_json(tuned, decision)))
     else:
         _print(Console(highlight=False, soft_wrap=True), tuned, decision)
     return 0
@@ -201,7 +198,7 @@ def _decision(tuned: Sequence[Tuned], pool: Workers, regions: int) -> Decision:
 
 def _write(path: Path, tuned: Sequence[Tuned], decision: Decision | None) -> None:
     if path.suffix == ".json":
-        path.write_text(json.dumps(_as_json(tuned, decision), indent=2) + "\n", encoding="utf-8")
+        path.write_text(document("tune", _as_json(tuned, decision)) + "\n", encoding="utf-8")
         return
     if path.suffix not in (".h", ".hpp"):
         raise BadInput(f"--write {path}", cure="give a name that ends with .json or .h")
@@ -238,13 +235,11 @@ def _as_json(tuned: Sequence[Tuned], decision: Decision | None) -> dict[str, Any
             "explained": sentences(t),
         }
 
-    document: dict[str, Any] = {"schema": SCHEMA, "version": VERSION, "tuned": [one(t) for t in tuned]}
+    body: dict[str, Any] = {"tuned": [one(t) for t in tuned]}
     if decision is not None:
-        document["regions"] = [
-            {"conditions": [list(c) for c in r.conditions], "point": r.point} for r in decision.regions
-        ]
-        document["reached"] = list(decision.reached)
-    return document
+        body["regions"] = [{"conditions": [list(c) for c in r.conditions], "point": r.point} for r in decision.regions]
+        body["reached"] = list(decision.reached)
+    return body
 
 
 def _print(out: Console, tuned: Sequence[Tuned], decision: Decision | None) -> None:

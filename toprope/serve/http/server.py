@@ -27,6 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
+from toprope.commandline import Parser
 from toprope.errors import TopropeError
 from toprope.serve.batching.batch import PreemptionMode
 from toprope.serve.batching.policies import POLICY_NAMES, make_policy
@@ -419,7 +420,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="toprope serve", description="Serve a Llama-family model over HTTP.")
+    parser = Parser(prog="toprope serve", description="Serve a Llama-family model over HTTP.")
     add = parser.add_argument
     add("model", type=Path, help="a folder with config.json, tokenizer.json and safetensors, or a GGUF file")
     add("--host", default="127.0.0.1")
