@@ -21,7 +21,7 @@ from toprope.serve.planning.plan_sweep import Planner, PlanPoint, PlanSpace, Slo
 from toprope.serve.planning.planner import main
 from toprope.serve.planning.recommendation import recommend
 from toprope.serve.planning.step_cost import ChipRates
-from toprope.serve.planning.traffic import between, poisson
+from toprope.serve.planning.traffic import between, from_csv, poisson
 from toprope.soc import load, names
 
 POINT = PlanPoint(
@@ -241,3 +241,14 @@ def test_notes_say_where_the_overhead_comes_from(capsys: pytest.CaptureFixture[s
     main([*QUICK, "--json", "--overhead-ms", "3", "--tflops", "200"])
     notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
     assert "given: flops_per_s;" in notes and "overhead given" in notes
+
+
+@pytest.mark.parametrize(("tokens", "taken"), [(1 << 24, True), ((1 << 24) + 1, False), (10**14, False)])
+def test_a_trace_with_a_request_that_no_model_takes_is_refused(tmp_path, tokens, taken):
+    file = tmp_path / "t.csv"
+    file.write_text(f"arrival_s,prompt_tokens,output_tokens\n0,{tokens},5\n")
+    if taken:
+        assert from_csv(file)[0].prompt_tokens == tokens
+        return
+    with pytest.raises(BadInput, match=r"t.csv:2: a request of"):
+        from_csv(file)

@@ -69,6 +69,10 @@ def with_shared_prefixes(arrivals: list[Arrival], prefix_tokens: int, groups: in
     ]
 
 
+MOST_TOKENS = 1 << 24
+"""Of a prompt or an answer in a trace: more than any model takes, and few enough to be simulated one by one."""
+
+
 def from_csv(path: str | Path) -> list[Arrival]:
     """A recorded trace: columns `arrival_s, prompt_tokens, output_tokens`; `BadInput` names a bad line."""
     arrivals: list[Arrival] = []
@@ -82,6 +86,11 @@ def from_csv(path: str | Path) -> list[Arrival]:
             ) from error
         inputs.numbers([arrival.arrival_s], f"{path}:{line}: arrival_s")
         inputs.numbers([arrival.prompt_tokens, arrival.output_tokens], f"{path}:{line}: tokens", 1)
+        if max(arrival.prompt_tokens, arrival.output_tokens) > MOST_TOKENS:
+            raise BadInput(
+                f"{path}:{line}: a request of {max(arrival.prompt_tokens, arrival.output_tokens)} tokens",
+                cure=f"give at most {MOST_TOKENS} tokens",
+            )
         arrivals.append(arrival)
     if not arrivals:
         raise BadInput(f"the trace {path} has no requests", cure="columns: arrival_s,prompt_tokens,output_tokens")
