@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
+import toprope
 from toprope.commandline import BadOption, flush, form_of, guarded, nearest, prepare_process, version
 from toprope.language import say, translate_help
 
@@ -71,7 +74,10 @@ def _verb(verb: str, rest: list[str]) -> int:
 
 
 def sandboxed(arguments: list[str]) -> int:
-    """Replace this process by the same command in a sandbox: no network, only the current folder and the cache can be written."""
+    """Replace this process by the same command in a sandbox: no network, only the current folder and the cache can be written.
+
+    Raises BadOption where there is no bubblewrap, or where it cannot make a sandbox (a container without user namespaces).
+    """
     tool = shutil.which("bwrap")
     if tool is None:
         raise BadOption(
@@ -80,23 +86,23 @@ def sandboxed(arguments: list[str]) -> int:
         )
     from toprope.cache import cache_dir  # loaded here: most commands do not need it so early
 
-    cache = str(cache_dir())
-    here = os.getcwd()
-    shut = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", here, here]
-    shut += [
-        "--bind",
-        cache,
-        cache,
-        "--chdir",
-        here,
-        "--unshare-all",
-        "--die-with-parent",
-        "--setenv",
-        "TOPROPE_CACHE",
-        cache,
-    ]
+    cache, here = str(cache_dir()), os.getcwd()
+    shut = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    for folder in sorted({sys.base_prefix, sys.prefix, *sys.path, *toprope.__path__}):
+        if Path(folder).is_relative_to("/tmp") and Path(folder).exists():
+            shut += ["--ro-bind", folder, folder]  # else the empty /tmp would hide this program itself
+    shut += ["--bind", here, here, "--bind", cache, cache, "--chdir", here, "--unshare-all", "--die-with-parent"]
+    shut += ["--setenv", "TOPROPE_CACHE", cache]
+    # bubblewrap's own failure ends with 1, which would read as findings: it is asked first, with a command that does nothing.
+    asked = subprocess.run([tool, *shut, "true"], capture_output=True, text=True, check=False)
+    if asked.returncode:
+        raise BadOption(
+            f"--sandbox: bubblewrap cannot make a sandbox here: {asked.stderr.strip() or f'exit code {asked.returncode}'}",
+            cure="allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; docker run --security-opt seccomp=unconfined), or leave --sandbox out",
+        )
     flush()
-    os.execv(tool, [tool, *shut, sys.executable, "-m", "toprope.cli", *arguments])
+    # -P: a file of the current folder that is called like a Python module must not be imported, and so executed, in its place.
+    os.execv(tool, [tool, *shut, sys.executable, "-P", "-m", "toprope.cli", *arguments])
 
 
 def usage() -> str:

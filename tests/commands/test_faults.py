@@ -148,6 +148,21 @@ def test_exit_in_a_kernel_is_exit_code_3_and_a_document(verb: str, source: Path)
     assert json.loads(out)["schema"].startswith("toprope.") and json.loads(out)["version"]
 
 
+@pytest.mark.parametrize("verb", ["check", "run", "profile"])
+def test_kernels_that_the_launch_file_leaves_out_are_named(verb: str, tmp_path: Path) -> None:
+    bodies = "".join(
+        f'extern "C" __global__ __aicore__ void {n}(GM_ADDR z) {{ (void)z; }}\n' for n in ("first", "second", "third")
+    )
+    (tmp_path / "k.cpp").write_text(BEGIN + bodies)
+    (tmp_path / "k.toml").write_text("[ second ]\nblocks = 1\n[ second.arguments ]\nz = 'float[8]'\n")
+    command = [sys.executable, "-m", "toprope.cli", verb, str(tmp_path / "k.cpp"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stdout), done.stderr
+    assert "k.cpp has 2 more kernels, not run because" in done.stderr and "of them: first, third" in done.stderr
+    named = subprocess.run([*command[:-2], f"{command[-2]}:second", "--json"], capture_output=True, text=True)
+    assert named.returncode == 0 and "not run" not in named.stderr, named.stderr
+
+
 @pytest.mark.parametrize("verb", ["run", "check", "profile", "deps", "bisect-precision", "explore"])
 @pytest.mark.parametrize("form", ["--json", "text", "sarif"])
 def test_nothing_described_is_exit_code_2_and_one_message(verb: str, form: str, source: Path) -> None:

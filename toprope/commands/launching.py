@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,6 +152,12 @@ def prepare(options: argparse.Namespace) -> Prepared:
         if len(with_launch) != 1:
             raise _nothing_said(kernels, launch_path, with_launch)
         entry = with_launch[0]
+        left = [n for n in kernels.kernels if n != entry]
+        print(
+            f"note: {file} has {len(left)} more kernel{'s' if len(left) > 1 else ''}, not run because {launch_path} says nothing of "
+            f"{'them' if len(left) > 1 else 'it'}: {', '.join(left)}",
+            file=sys.stderr,
+        )
     kernel = kernels[entry] if entry else next(iter(kernels.kernels.values()))
     launch = launches.read(launch_path, kernel.name)
     for name, value in _pairs(options.arguments, "x='half[8, 2048]'"):
