@@ -126,7 +126,22 @@ def test_parameters_as_written(text: str, values: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["T", "T=", "=8", "T=a", "T=8:", "T=9:8", "T=1:2:0", "T=1:1000000:1", "3x=1", "T=1:2:3:4"]
+    "text",
+    [
+        "T",
+        "T=",
+        "=8",
+        "T=a",
+        "T=8:",
+        "T=9:8",
+        "T=1:2:0",
+        "T=1:1000000:1",
+        "3x=1",
+        "T=1:2:3:4",
+        "T=-5,8",
+        "T=1:999999999999:1",
+        "T=4294967296",
+    ],
 )
 def test_parameters_that_are_none(text: str) -> None:
     with pytest.raises(BadInput, match="--parameter"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pytest
 
 from toprope.cli import main
 from toprope.errors import BadInput
+from toprope.tune.decision import decide, header, key
 from toprope.tune.explain import sentences
 from toprope.tune.page import tune_page
 from toprope.tune.search import METHODS
 from toprope.tune.store import Store
 from toprope.tune.subject import Recipe, identity, open_subject
-from toprope.tune.tuning import NothingRight, Tuned, tune
+from toprope.tune.tuning import NothingRight, Tuned, across, tune
 from toprope.tune.workers import workers
 
 ROOT = Path(__file__).resolve().parents[2]
 TILES = str(ROOT / "examples" / "09_tile" / "kernels.py")
+ADD = str(ROOT / "toprope" / "ops" / "add") + ":Add"
 SOFTMAX = str(ROOT / "toprope" / "ops" / "softmax") + ":Softmax"
 KERNEL = """
 #include "kernel_operator.h"
@@ -94,6 +97,7 @@ def test_a_faster_point_that_is_wrong_does_not_win(kernel: Path, tmp_path: Path)
 
 
 def test_nothing_right_is_an_error(kernel: Path, tmp_path: Path) -> None:
+    kernel.write_text(KERNEL.replace("#define SHORT 0", "#define SHORT 1"))
     with pytest.raises(NothingRight, match="none of 1 points"):
         tuned(Recipe(str(kernel), "ascend910b1", parameters=("SHORT=1",)), tmp_path)
 
@@ -120,7 +124,8 @@ def test_a_tile_function_against_all_points(name: str, shape: dict[str, int], tm
 def test_what_was_predicted_is_not_predicted_again(kernel: Path, tmp_path: Path) -> None:
     recipe = Recipe(str(kernel), "ascend910b1", parameters=("TILE=1024,2048",))
     first, second = (tuned(recipe, tmp_path) for _ in range(2))
-    assert first.asked == 2 and second.asked == 0 and second.winner == first.winner
+    assert len(Store("test", tmp_path)) == 3, "the store that was given is the one that is used"
+    assert first.asked == 3 and second.asked == 0 and second.winner == first.winner
     before = identity(open_subject(recipe))
     kernel.with_suffix(".toml").write_text(LAUNCH.replace("blocks = 4", "blocks = 8"))
     assert identity(open_subject(recipe)) != before
@@ -159,6 +164,8 @@ def test_the_command(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         ([f"{TILES}:add"], "N is missing"),
         ([f"{TILES}:add", "--shape", "N=0"], "is not DIM=N"),
         ([f"{TILES}:add", "--shape", "N=8", "--parameter", "Q=1,2"], "there is no parameter Q"),
+        ([f"{TILES}:add", "--shape", "N=8", "Q=8"], "add has no dimension Q"),
+        ([f"{TILES}:add", "--shape", "N=8", "--write", "choice.txt"], "--write choice.txt"),
         ([SOFTMAX], "inputs are not given"),
         ([SOFTMAX, "--input", "float99[8]"], "no element type with a shape"),
         ([f"{TILES}:add", "--shape", "N=8", "--state", "moon=1"], "--state"),
@@ -181,8 +188,82 @@ def test_searches_are_listed_in_the_help(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_kernel_without_named_constants(kernel: Path) -> None:
     with pytest.raises(BadInput, match="constants have to be named"):
         open_subject(Recipe(str(kernel), "ascend910b1"))
-    with pytest.raises(BadInput, match="has no WIDTH"):
-        open_subject(Recipe(str(kernel), "ascend910b1", parameters=("WIDTH=1,2",)))
+    for name in ("WIDTH", "T"):  # T stands in the text, and is no macro of it
+        with pytest.raises(BadInput, match=f"has no {name} that -D may set"):
+            open_subject(Recipe(str(kernel), "ascend910b1", parameters=(f"{name}=1,2",)))
+    with pytest.raises(BadInput, match="what its launch file says"):
+        open_subject(Recipe(str(kernel), "ascend910b1", shape=(("N", 8),), parameters=("TILE=256,512",)))
+
+
+def test_todays_number_is_what_stands_in_the_source(kernel: Path, tmp_path: Path) -> None:
+    found = tuned(Recipe(str(kernel), "ascend910b1", parameters=("TILE=1024,4096", "blocks=8")), tmp_path)
+    assert found.space.default == {"TILE": 256, "blocks": 4}
+    own = open_subject(found.recipe).measure({"TILE": 256, "blocks": 4}).us
+    assert own and found.default.us == own and found.gain == own / (found.measure.us or 0)
+    kernel.write_text(KERNEL.replace("#define TILE 256", "#define TILE (SHORT + 256)"))
+    with pytest.raises(BadInput, match="gives TILE no one number"):
+        open_subject(Recipe(str(kernel), "ascend910b1", parameters=("TILE=1024,512",)))
+
+
+def test_a_tiling_that_leaves_out_a_part_of_another_shape_is_not_its_region(tmp_path: Path) -> None:
+    """A part for each core that is enough for the short vector computes a part of the long one, and is fast there."""
+    base = Recipe(ADD, "ascend910b1", parameters=("coreLength=1024,2048,22016", "tileLength=1024,2048,8192"))
+    found = [tuned(base.at(inputs=(f"float16[{n}]",) * 2), tmp_path / str(n)) for n in (40961, 1048576)]
+    short, long = (open_subject(t.recipe) for t in found)
+    assert not short.verify(found[0].winner) and "differs" in long.verify(found[0].winner)
+    assert (long.measure(found[0].winner).us or 1e9) < (found[1].measure.us or 0)
+    with workers("local", 1) as pool:
+        points, rows = across(found, pool)
+    assert rows[1][key(found[0].winner)] is None and rows[0][key(found[0].winner)]
+    made = decide([{"N": 40961}, {"N": 1048576}], rows, points)
+    assert not long.verify(made.choose({"N": 1048576})) and not short.verify(made.choose({"N": 40961}))
+
+
+def test_one_region_takes_what_is_right_for_all_or_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["tune", ADD, "--quiet", "--workers", "1", "--parameter", "coreLength=2048,22016", "--regions", "1"]
+    for n in (40961, 1048576):
+        words += ["--input", *(f"float16[{n}]",) * 2]
+    assert main([*words, "--json"]) == 0
+    (region,) = json.loads(capsys.readouterr().out)["regions"]
+    assert region["point"] == {"coreLength": 22016}  # 2048 is faster on both, and wrong on the second
+    rows = [{key({"coreLength": n}): 1.0 if n == own else None for n in (1, 2)} for own in (1, 2)]
+    monkeypatch.setattr("toprope.commands.tune.across", lambda *_: ([{"coreLength": 1}, {"coreLength": 2}], rows))
+    assert main(words) == 2 and "no tiling is right for every shape" in capsys.readouterr().err
+
+
+def test_every_region_gives_every_number(tmp_path: Path) -> None:
+    """tileRows is no parameter of 8 rows: there it is what the host proposes, and the header has it all the same."""
+    base = Recipe(SOFTMAX, "ascend910b1")
+    found = [tuned(base.at(inputs=(i,)), tmp_path / i[5:8]) for i in ("float32[8,4096]", "float32[64,256]")]
+    assert found[0].winner.keys() < found[1].winner.keys()
+    with workers("local", 1) as pool:
+        points, rows = across(found, pool)
+    assert all(p.keys() == found[1].winner.keys() for p in points)
+    shapes = [{"x0_0": 8, "x0_1": 4096}, {"x0_0": 64, "x0_1": 256}]
+    text = header("my-softmax", decide(shapes, rows, points), shapes)
+    (tmp_path / "h.cpp").write_text(text)
+    subprocess.run(["g++", "-std=c++17", "-fsyntax-only", tmp_path / "h.cpp"], check=True)
+    assert "int64_t tileRows;" in text and "int64_t blocks;" in text and "x0_0 = 8, x0_1 = 4096" in text
+
+
+def test_shapes_of_different_ranks_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["tune", SOFTMAX, "--quiet", "--workers", "1", "--parameter", "blocks=1,8", "--json"]
+    assert main([*words, "--input", "float32[8,256]", "--input", "float32[2,4,256]"]) == 2
+    assert "different numbers of dimensions" in capsys.readouterr().err
+
+
+def test_what_is_kept_depends_on_every_header(tmp_path: Path) -> None:
+    (tmp_path / "size.h").write_text("#define TILE 256\n")
+    (tmp_path / "twice.cpp").write_text(KERNEL.replace("#define TILE 256", '#include "size.h"'))
+    (tmp_path / "twice.toml").write_text(LAUNCH)
+    recipe = Recipe(str(tmp_path / "twice.cpp"), "ascend910b1", parameters=("TILE=256,512",))
+    before = identity(open_subject(recipe))
+    (tmp_path / "size.h").write_text("#define TILE 256 \n")
+    assert identity(open_subject(recipe)) != before
+    outside = ROOT / "toprope" / "ops" / "rows" / "row_cuts.h"
+    assert outside in open_subject(Recipe(SOFTMAX, "ascend910b1", inputs=("float32[8,256]",))).sources()
 
 
 def test_the_page_shows_each_point_and_what_is_wrong_with_it(kernel: Path, tmp_path: Path) -> None:

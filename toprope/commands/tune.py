@@ -23,9 +23,8 @@ from toprope.tune.page import tune_page
 from toprope.tune.search import METHODS
 from toprope.tune.space import Point
 from toprope.tune.state import state_of
-from toprope.tune.store import Store
-from toprope.tune.subject import Recipe, identity, open_subject
-from toprope.tune.tuning import Tuned, tune
+from toprope.tune.subject import Recipe
+from toprope.tune.tuning import NothingRight, Tuned, across, tune
 from toprope.tune.workers import Workers, workers
 
 
@@ -37,6 +36,8 @@ def main(argv: list[str]) -> int:
             "--workers, --most and --regions count something", cure="give 1 or more (--most 0: what the search needs)"
         )
     recipes = _recipes(args)
+    if args.write and args.write.suffix not in (".json", ".h", ".hpp"):
+        raise BadInput(f"--write {args.write}", cure="give a name that ends with .json or .h")
     with workers(args.on, args.workers) as pool, _shown(args.json or args.quiet) as progress:
         tuned = [tune(r, pool, method=args.search, most=args.most, progress=progress) for r in recipes]
         decision = _decision(tuned, pool, args.regions) if len(tuned) > 1 else None
@@ -184,29 +185,31 @@ def _features(tuned: Tuned) -> dict[str, int]:
 
 
 def _decision(tuned: Sequence[Tuned], pool: Workers, regions: int) -> Decision:
-    """Every shape's winner is predicted for every other shape, then regions are cut."""
-    points = [dict(k) for k in dict.fromkeys(key(t.winner) for t in tuned)]
-    rows = []
-    for one in tuned:
-        store = Store(identity(open_subject(one.recipe)))
-        new = [p for p in points if store.get(p) is None]
-        for point, measure in zip(new, pool(one.recipe, new), strict=True) if new else ():
-            store.put(point, measure)
-        rows.append({key(p): m.us for p in points if (m := store.get(p)) is not None})
-    return decide([_features(t) for t in tuned], rows, points, most=regions)
+    """Every shape's winner is predicted and run for every other shape, then regions are cut. Raises BadInput, NothingRight."""
+    features = [_features(t) for t in tuned]
+    if any(f.keys() != features[0].keys() for f in features):
+        raise BadInput("the shapes have different numbers of dimensions", cure="tune each kind of shape by itself")
+    points, rows = across(tuned, pool)
+    made = decide(features, rows, points, most=regions)
+    for shape, share in zip(features, made.reached, strict=True):
+        if not share:
+            raise NothingRight(
+                f"with {len(made.regions)} regions no tiling is right for every shape of one: "
+                + ", ".join(f"{d} = {n}" for d, n in shape.items()),
+                cure="allow more --regions, or tune that shape by itself",
+            )
+    return made
 
 
 def _write(path: Path, tuned: Sequence[Tuned], decision: Decision | None) -> None:
     if path.suffix == ".json":
         path.write_text(document("tune", _as_json(tuned, decision)) + "\n", encoding="utf-8")
         return
-    if path.suffix not in (".h", ".hpp"):
-        raise BadInput(f"--write {path}", cure="give a name that ends with .json or .h")
-    name = tuned[0].recipe.target.rpartition(":")[2].rpartition("/")[2].partition(".")[0]
+    name = tuned[0].recipe.target.rpartition(":")[2].rstrip("/").rpartition("/")[2].partition(".")[0]
     made = decision or decide(
         [_features(tuned[0]) or {"any": 1}], [{key(tuned[0].winner): tuned[0].measure.us}], [tuned[0].winner]
     )
-    path.write_text(header(name, made), encoding="utf-8")
+    path.write_text(header(name, made, [_features(t) for t in tuned]), encoding="utf-8")
 
 
 def _as_json(tuned: Sequence[Tuned], decision: Decision | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,13 +80,19 @@ def decide(shapes: Sequence[Shape], times: Sequence[Times], points: Sequence[Poi
     return Decision(regions, tuple(reached))
 
 
-def header(name: str, decision: Decision) -> str:
-    """A C++ header for the host's tiling function: a struct of the numbers, and a function from dimensions to it."""
+def header(name: str, decision: Decision, shapes: Sequence[Shape] = ()) -> str:
+    """A C++ header for the host's tiling function: a struct of the numbers, and a function from dimensions to it.
+
+    `shapes` those on which the regions were run and compared; the header names them, because others were not.
+    """
+    name = re.sub(r"\W|^(?=\d)", "_", name) or "choice"
     fields = list(decision.regions[0].point)
     dims = list(dict.fromkeys(d for r in decision.regions for d, _, _ in r.conditions))
     guard = f"TUNED_{name.upper()}_H"
     lines = [
         f"// Tiling of {name} by shape, written by `toprope tune`. Without this file the host's own rule decides.",
+        "// Run and compared for these shapes only; for others the host has to check that the numbers fit:",
+        *(f"//   {', '.join(f'{d} = {n}' for d, n in shape.items())}" for shape in shapes),
         f"#ifndef {guard}",
         f"#define {guard}",
         "",

@@ -10,6 +10,8 @@ from itertools import product
 from toprope.errors import BadInput
 
 Point = Mapping[str, int]
+MOST_VALUES = 100_000
+"""Of one parameter."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,17 @@ def parameter_of(text: str) -> Parameter:
             low, high, *step = (int(part) for part in values.split(":"))
             if len(step) > 1:
                 raise ValueError(values)
-            found = tuple(range(low, high + 1, step[0])) if step else ladder(low, high)
+            whole = range(low, high + 1, step[0]) if step else ladder(low, high)
+            if len(whole) > MOST_VALUES:
+                raise BadInput(f"--parameter {text!r} has {len(whole):,} values", cure=f"at most {MOST_VALUES:,}")
+            found = tuple(whole)
         else:
             found = tuple(int(part) for part in values.split(","))
-    except (ValueError, IndexError) as error:
+    except (ValueError, OverflowError) as error:
         raise BadInput(
             f"--parameter {text!r}: {values!r} are no whole numbers", cure="write for example TILE=256:8192"
         ) from error
-    if not found or len(found) > 100_000:
-        raise BadInput(f"--parameter {text!r} has {len(found)} values", cure="write for example TILE=256:8192")
+    if not found or min(found) < 0 or max(found) >= 1 << 31:
+        what = "has no values" if not found else "has values below 0 or beyond 2^31"
+        raise BadInput(f"--parameter {text!r} {what}", cure="write for example TILE=256:8192")
     return Parameter(name, tuple(sorted(set(found))), found[0], "given")

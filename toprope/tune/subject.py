@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -25,7 +26,7 @@ from toprope.new.from_tile import load_tile_kernel
 from toprope.project.host import Tiling
 from toprope.project.loaded import ProjectOperator, load_project
 from toprope.soc import load as load_soc
-from toprope.source import local_files
+from toprope.source import local_files, strip_comments
 from toprope.testing.compare import compare
 from toprope.tile.language import TileError, TileTooLarge, numpy_of
 from toprope.tune.measure import Measure, measured
@@ -35,6 +36,8 @@ from toprope.tune.state import chip_in
 BLOCKS = "blocks"
 """The number of blocks of a launch, as a parameter."""
 _SEED = 20
+_ROOMS = ("ascendc", "check", "order", "project", "tile", "timing")
+"""Of the package: what a prediction depends on besides its top modules."""
 _LIMIT_S = 20.0  # of one launch: a size that makes a loop endless must not hold up the others
 
 
@@ -67,6 +70,10 @@ class Subject(Protocol):
     def space(self) -> Space:
         """The points to choose from."""
 
+    @property
+    def today(self) -> Mapping[str, int]:
+        """Today's number of everything that may be a parameter, for this shape or for another."""
+
     def measure(self, point: Point) -> Measure:
         """Predicted time of a point, or why it has none; a point with an error finding has none."""
 
@@ -94,16 +101,26 @@ def open_subject(recipe: Recipe) -> Subject:
 
 
 def identity(subject: Subject) -> str:
-    """A digest of everything that a prediction depends on: recipe, sources, chip, the model itself."""
+    """A digest of everything that a prediction depends on: recipe, sources, chip, and our own code that compiles, checks and times them."""
     said = hashlib.sha256(json.dumps(asdict(subject.recipe), sort_keys=True).encode())
     for file in subject.sources():
         said.update(file.read_bytes())
     chip = load_soc(subject.recipe.soc)
     said.update(json.dumps(chip.table, sort_keys=True, default=str).encode())
-    for file in sorted(Path(timing.__file__).parent.glob("*.*")):
-        said.update(file.read_bytes())
+    said.update(_own_code())
     said.update(compiler().version.encode())
     return said.hexdigest()[:24]
+
+
+@cache
+def _own_code() -> bytes:
+    """A digest of the header library and of the rooms between a source and its time."""
+    package = Path(timing.__file__).parents[1]
+    said = hashlib.sha256()
+    files = [*package.glob("*.py"), *(f for room in _ROOMS for f in (package / room).rglob("*"))]
+    for file in sorted(f for f in files if f.suffix in (".py", ".h", ".hpp", ".toml", ".tsv")):
+        said.update(str(file.relative_to(package)).encode() + b"\0" + file.read_bytes())
+    return said.digest()
 
 
 def _random(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -147,6 +164,10 @@ class TileSubject:
                 f"{kernel.name} has the dimensions {', '.join(kernel.dims)}: {missing[0]} is missing",
                 cure="--shape " + " ".join(f"{d}=1024" for d in kernel.dims),
             )
+        if unknown := [d for d in shape if d not in kernel.dims]:
+            raise BadInput(
+                f"{kernel.name} has no dimension {unknown[0]}", cure=f"its dimensions are {', '.join(kernel.dims)}"
+            )
         if not kernel.tunes:
             raise BadInput(f"{kernel.name} has no tile size to choose", cure="declare one: T=tile.tune(1024)")
         given = _given(self.recipe, {n: t.default for n, t in kernel.tunes.items()})
@@ -159,6 +180,11 @@ class TileSubject:
                 or Parameter(name, values, t.default, f"an eighth to eight times {t.default}, multiples of {t.mult}")
             )
         return Space(tuple(made))
+
+    @property
+    def today(self) -> Mapping[str, int]:
+        """See Subject."""
+        return self.space.default
 
     def _arrays(self, fill: bool) -> list[Any]:
         shape, rng = dict(self.recipe.shape), np.random.default_rng(_SEED)
@@ -246,15 +272,17 @@ class ProjectSubject:
         return run.tiling
 
     @cached_property
+    def today(self) -> Mapping[str, int]:
+        """See Subject: what the host code proposes, as far as it is whole numbers above 0."""
+        numbers = {n: v for n, v in self.proposed.fields.items() if isinstance(v, int) and not isinstance(v, bool)}
+        return {**{n: v for n, v in numbers.items() if 0 < v < 1 << 31}, BLOCKS: self.proposed.block_dim}
+
+    @cached_property
     def space(self) -> Space:
         """Fields that are whole numbers and do not describe the problem, and the number of blocks."""
-        tiling = self.proposed
-        fields = {
-            n: v for n, v in tiling.fields.items() if isinstance(v, int) and not isinstance(v, bool) and 0 < v < 1 << 31
-        }
-        known = {**fields, BLOCKS: tiling.block_dim}
+        known = self.today
         given = _given(self.recipe, known)
-        names = list(given) if given else [*fields, BLOCKS]
+        names = list(given or known)
         chip = load_soc(self.recipe.soc)
         made = []
         for name in names:
@@ -335,7 +363,8 @@ class ProjectSubject:
 
     def sources(self) -> list[Path]:
         """See Subject."""
-        return sorted(f for f in self.folder.rglob("*") if f.suffix in (".cpp", ".h", ".hpp", ".asc"))
+        own = sorted(f for f in self.folder.rglob("*") if f.suffix in (".cpp", ".h", ".hpp", ".asc"))
+        return list(dict.fromkeys(f.resolve() for source in own for f, _ in local_files(source)))
 
 
 class KernelSubject:
@@ -350,7 +379,11 @@ class KernelSubject:
                 "a kernel's constants have to be named",
                 cure="--parameter TILE=256:8192, for a macro that the source lets -D set (#ifndef TILE)",
             )
-        self.space = Space(tuple(_given(recipe, {}).values()))
+        if recipe.shape or recipe.inputs:
+            raise BadInput(
+                "a kernel runs on what its launch file says",
+                cure=f"change {self.file.with_suffix('.toml')}; --shape is for tile functions, --input for projects",
+            )
         kernels = load(self.file).kernels
         described = launches.described(self.file.with_suffix(".toml"))
         names = [entry] if entry else [n for n in kernels if n in described]
@@ -360,10 +393,33 @@ class KernelSubject:
                 cure=f"name one: {self.file}:{next(iter(kernels))}",
             )
         self.entry = names[0]
-        text = "\n".join(t for _, t in local_files(self.file))
-        for parameter in self.space.parameters:
-            if parameter.name not in text:
-                raise BadInput(f"{self.file} has no {parameter.name}", cure="name a macro of the source")
+        self.space = Space(tuple(_given(recipe, self._constants()).values()))
+
+    def _constants(self) -> dict[str, int]:
+        """The number that stands in the source for each named macro, and the launch file's blocks. Raises BadInput."""
+        text = "\n".join(strip_comments(t) for _, t in local_files(self.file))
+        found = {BLOCKS: launches.read(self.file.with_suffix(".toml"), self.entry).blocks}
+        for named in (parameter_of(p) for p in self.recipe.parameters):
+            if named.name == BLOCKS:
+                continue
+            if not re.search(rf"^\s*#\s*if(ndef\s+|\s+!\s*defined\W+){named.name}\b", text, re.MULTILINE):
+                raise BadInput(
+                    f"{self.file} has no {named.name} that -D may set",
+                    cure=f"write #ifndef {named.name}, #define {named.name} {named.default}, #endif in the source",
+                )
+            stands = re.findall(rf"^\s*#\s*define\s+{named.name}\s+\(?(\d+)\)?\s*$", text, re.MULTILINE)
+            if len(set(stands)) != 1:
+                raise BadInput(
+                    f"{self.file} gives {named.name} no one number: {', '.join(stands) or 'none is found'}",
+                    cure=f"write #ifndef {named.name}, #define {named.name} {named.default}, #endif in the source",
+                )
+            found[named.name] = int(stands[0])
+        return found
+
+    @property
+    def today(self) -> Mapping[str, int]:
+        """See Subject."""
+        return self.space.default
 
     def _launch(self, point: Point, fill: bool) -> tuple[Run, dict[str, Any], launches.LaunchFile]:
         defines = [f"{n}={v}" for n, v in point.items() if n != BLOCKS]
@@ -372,7 +428,11 @@ class KernelSubject:
         arguments = launches.arguments(kernel, launch)
         before = {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in arguments.items()} if fill else {}
         run = kernel[point.get(BLOCKS, launch.blocks)](
-            *arguments.values(), soc=self.recipe.soc, time_only=not fill, poisoned=launches.outputs(launch)
+            *arguments.values(),
+            soc=self.recipe.soc,
+            time_only=not fill,
+            poisoned=launches.outputs(launch),
+            time_limit_s=_LIMIT_S,
         )
         wanted = launches.references(launch, before) if fill else {}
         return run, {n: (arguments[n], w) for n, w in wanted.items()}, launch
@@ -381,13 +441,16 @@ class KernelSubject:
         """See Subject."""
         try:
             run, _, _ = self._launch(point, False)
-        except CompileFailed as error:
+        except TopropeError as error:
             return Measure(reason=error.message.splitlines()[0])
         return measured(run, chip_in(self.recipe.soc, dict(self.recipe.state)))
 
     def verify(self, point: Point) -> str:
         """Against the references of the launch file; without one, against the answer of today's constants."""
-        run, pairs, launch = self._launch(point, True)
+        try:
+            run, pairs, launch = self._launch(point, True)
+        except TopropeError as error:
+            return error.message.splitlines()[0]
         if said := _failed(run):
             return said
         if not pairs:

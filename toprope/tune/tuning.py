@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toprope.errors import TopropeError
+from toprope.tune.decision import Times, key
 from toprope.tune.measure import Measure
 from toprope.tune.search import Found, search
 from toprope.tune.space import Point, Space
@@ -57,7 +58,7 @@ def tune(
     """Find the fastest right point of a subject. Raises BadInput, NothingRight."""
     subject = open_subject(recipe)
     space = subject.space
-    kept = store or Store(identity(subject))
+    kept = Store(identity(subject)) if store is None else store  # an empty one is false
     asked = before = 0
 
     def ask(points: Sequence[Point]) -> list[Measure]:
@@ -87,6 +88,31 @@ def tune(
         f"none of {len(found.tried)} points of {recipe.target} is right: {reasons[0] if reasons else 'no point was tried'}",
         cure="correct the kernel with its own sizes first: toprope check",
     )
+
+
+def across(tuned: Sequence[Tuned], workers: Workers) -> tuple[list[dict[str, int]], list[Times]]:
+    """Every winner for every shape: its microseconds there, or None where it has none or its answer is not right.
+
+    What a tiling of one shape leaves out of another makes it fast there: each is run before its time counts. All points have the same
+    numbers; one that was no parameter of a winner's shape is what stands there today.
+    """
+    subjects = [open_subject(t.recipe) for t in tuned]
+    names = list(dict.fromkeys(p.name for t in tuned for p in t.space.parameters))
+    whole = [{n: t.winner.get(n, s.today.get(n, 0)) for n in names} for t, s in zip(tuned, subjects, strict=True)]
+    points = [dict(k) for k in dict.fromkeys(key(p) for p in whole)]
+    rows: list[Times] = []
+    for one, subject in zip(tuned, subjects, strict=True):
+        store = Store(identity(subject))
+        new = [p for p in points if store.get(p) is None]
+        for point, measure in zip(new, workers(one.recipe, new), strict=True) if new else ():
+            store.put(point, measure)
+        row: dict[tuple[tuple[str, int], ...], float | None] = {}
+        for point in points:
+            found = store.get(point)
+            us = found.us if found else None
+            row[key(point)] = us if us is not None and not subject.verify(point) else None
+        rows.append(row)
+    return points, rows
 
 
 def subject_of(tuned: Tuned) -> Subject:
