@@ -29,6 +29,7 @@ ORDER = [
     "vendor_paths",
     "build",
     "brackets",
+    "cpp",
     "source",
     "unit",
     "tiling",

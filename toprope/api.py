@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from toprope.cpp import strip_comments
 from toprope.errors import BadInput
 from toprope.inputs import reading
-from toprope.source import strip_comments
 from toprope.vendor_paths import INCLUDE
 
 _ROW = re.compile(

@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from toprope import brackets
+from toprope.cpp import read, strip_comments
 from toprope.errors import BadKernel
 
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-_ENTRY = re.compile(  # begins at a letter: blanked comments are long runs of spaces
-    r"(?=\S)(?P<template>template\s*<[^{};]*>\s*)?(?P<head>(?:extern\s*\"C\"\s*|static\s+|inline\s+)*)"
-    r"(?P<marks>(?:__global__|__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\s)+?)\s*void\s+(?P<name>\w+)\s*\("
-)
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 _TASK = re.compile(r"KERNEL_TASK_TYPE_DEFAULT\s*\(\s*(?:AscendC::)?(KERNEL_TYPE_\w+)\s*\)")
 _TASK_BY_KEY = re.compile(r"KERNEL_TASK_TYPE\s*\(\s*(\w+)\s*,\s*(?:AscendC::)?(\w+)\s*\)")
 _CUBE = re.compile(r"\b(Mmad|LoadData|LoadDataWithTranspose|Fixpipe|REGIST_MATMUL_OBJ|MatmulImpl|matmul_intf)\b")
@@ -74,16 +68,6 @@ class Entry:
         return f"{self.name}({', '.join(f'{p.type} {p.name}' for p in self.parameters)})"
 
 
-def strip_comments(text: str) -> str:
-    """The text with comments blanked out (same length in lines); string literals stay."""
-
-    def blank(match: re.Match[str]) -> str:
-        found = match.group(0)
-        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
-
-    return _COMMENT.sub(blank, text)
-
-
 def local_files(path: Path) -> Iterator[tuple[Path, str]]:
     """The source and every quoted include that exists beside it, each once, comments removed."""
     queue, seen = [path.resolve()], set()
@@ -94,16 +78,7 @@ def local_files(path: Path) -> Iterator[tuple[Path, str]]:
         seen.add(file)
         text = strip_comments(file.read_text(errors="replace"))
         yield file, text
-        queue += [(file.parent / name).resolve() for name in _INCLUDE.findall(text)]
-
-
-def _parameter(text: str) -> Parameter:
-    text = re.sub(r"\b(__restrict__|__restrict|__kfc_workspace__)\b", "", text.split("=")[0]).strip()
-    match = re.match(r"(.*?[\s*&>])(\w+)$", text, re.S)
-    if match is None:
-        return Parameter("", " ".join(text.split()))
-    kind = " ".join(match.group(1).replace("__gm__", "").split()).replace(" *", "*")
-    return Parameter(match.group(2), kind)
+        queue += [(file.parent / name).resolve() for name in read(text).includes]
 
 
 def entries(path: Path) -> list[Entry]:
@@ -116,38 +91,16 @@ def entries(path: Path) -> list[Entry]:
     whole = "\n".join(text for _, text in files)
     by_key = tuple(_TASK_BY_KEY.findall(whole))
     found = []
-    text = files[0][1]
-    for match in entry_heads(text):
-        close = brackets.closing(text, match.end() - 1)
-        if close < 0 or not text[close + 1 :].lstrip().startswith("{"):
-            continue  # a declaration
-        parameters = tuple(_parameter(p) for p in brackets.split(text[match.end() : close]) if p != "void")
-        template = re.sub(r"^template\s*<|>\s*$", "", (match["template"] or "").strip())
-        line = text.count("\n", 0, match.start("name")) + 1
-        found.append(Entry(match["name"], parameters, template, line, _task_type(match["marks"], whole), by_key))
+    for f in read(files[0][1]).kernels:
+        if f.body is not None:
+            parameters = tuple(Parameter(p.name, p.type) for p in f.parameters)
+            found.append(Entry(f.name, parameters, f.template, f.line, _task_type(f.marks, whole), by_key))
     if not found:
         raise BadKernel(
             f"{path.name} has no kernel entry",
             cure='a kernel is a function like: extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, ...) { ... }',
         )
     return found
-
-
-def entry_heads(text: str) -> Iterator[re.Match[str]]:
-    """The beginning of each kernel function, searched only around its mark: over a whole source the pattern would take seconds."""
-    after = 0
-    for mark in re.finditer(r"\b__global__\b", text):
-        if mark.start() < after:
-            continue
-        begin = max(text.rfind(c, 0, mark.start()) for c in ";{}") + 1
-        opening = text.find("(", mark.end())
-        while (
-            opening >= 0 and (match := _ENTRY.search(text, begin, opening + 1)) is None and opening - mark.end() < 200
-        ):
-            opening = text.find("(", opening + 1)  # __mix__(1, 2) comes before the name
-        if opening >= 0 and match is not None and "__global__" in match["marks"]:
-            after = match.end()
-            yield match
 
 
 def _task_type(marks: str, whole: str) -> str:

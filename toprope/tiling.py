@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -11,19 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from toprope import brackets, dtypes
+from toprope import dtypes
+from toprope.cpp import number, read, strip_comments
 from toprope.errors import BadArgument
-from toprope.source import local_files, strip_comments
+from toprope.source import local_files
 from toprope.vendor_paths import INCLUDE
 
-_STRUCT = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\(\s*\d+\s*\)\s*)?(\w+)\s*(?:final\s*)?\{")
-_MEMBERS = re.compile(r"^\s*(?:const\s+)?([\w:]+)\s+(\w.*)$")
-_DECLARATOR = re.compile(r"^\s*(\w+)\s*((?:\[\s*\w+\s*\])*)\s*(?:=.*|\{.*\})?$")
-_DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
-_MACRO_FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
-_USED = re.compile(
-    r"\b(?:REGISTER_TILING_DEFAULT\s*\(\s*|GET_TILING_DATA_WITH_STRUCT\s*\(\s*|GET_TILING_DATA_PTR_WITH_STRUCT\s*\(\s*)([\w:]+)"
-)
+_USED = ("REGISTER_TILING_DEFAULT", "GET_TILING_DATA_WITH_STRUCT", "GET_TILING_DATA_PTR_WITH_STRUCT")
 
 
 @dataclass(frozen=True)
@@ -68,40 +62,52 @@ def host_and_kernel(path: Path) -> list[tuple[Struct, Struct]]:
     host = {s.name: s for s in structs(path).values() if s.macro_form}
     if not host:
         return []
-    plain = _structs((*_vendor_texts(), *(_DEFINE.sub("", text) for _, text in _texts(path))))
+    plain = _structs((*_vendor_texts(), *(_without_macros(text) for _, text in _texts(path))))
     return [(host[name], plain[name]) for name in host if name in plain]
 
 
-def _read_structs(text: str, found: dict[str, Struct]) -> None:
-    constants = {n: int(v) for n, v in re.findall(r"\b(?:constexpr\s+\w+|#\s*define)\s+(\w+)\s*(?:=\s*)?(\d+)", text)}
-    for name, body in _DEFINE.findall(text):
-        members = []
-        for kind, arguments in _MACRO_FIELD.findall(body):
-            parts = [a.strip() for a in arguments.split(",")]
-            members.append((parts[0], parts[2], parts[1]) if kind == "_ARR" else (parts[0], parts[1], "1"))
-        if layout := _layout(name, members, found, constants, macro_form=True):
-            found[name] = layout
-    for match in _STRUCT.finditer(text):
-        plain = _members(brackets.inside(text, match.end() - 1))
-        if plain and (layout := _layout(match.group(1), plain, found, constants, macro_form=False)):
-            found.setdefault(match.group(1), layout)
+@dataclass(frozen=True)
+class MacroStruct:
+    """A struct of the host's tiling macros: type, name and size (text) of each member; `at` and `end` are its places in the text."""
+
+    name: str
+    members: tuple[tuple[str, str, str], ...]
+    at: int
+    end: int
 
 
-def _members(body: str) -> list[tuple[str, str, str]]:
-    """Type, name and count of each member; empty if anything else than plain members is there."""
-    members = []
-    for line in (re.sub(r"\b(public|private)\s*:", "", part) for part in body.split(";")):
-        if not line.strip():
+@lru_cache(512)
+def macro_structs(text: str) -> tuple[MacroStruct, ...]:
+    """The structs between BEGIN_TILING_DATA_DEF and END_TILING_DATA_DEF of a text without comments."""
+    out = []
+    for begin in read(text).calls("BEGIN_TILING_DATA_DEF"):
+        end = text.find("END_TILING_DATA_DEF", begin.end)
+        if end < 0 or not begin.arguments:
             continue
-        declaration = _MEMBERS.match(" ".join(line.split()))
-        declarators = re.split(r",(?![^{]*\})", declaration.group(2)) if declaration else []
-        matches = [_DECLARATOR.match(d) for d in declarators]
-        if declaration is None or not all(matches):
-            return []
-        for found in filter(None, matches):
-            sizes = re.findall(r"\[\s*(\w+)\s*\]", found.group(2))
-            members.append((declaration.group(1), found.group(1), "*".join(sizes) or "1"))
-    return members
+        members = []
+        for call in read(text[begin.end : end]).calls("TILING_DATA_FIELD_DEF(?:_ARR|_STRUCT)?"):
+            of = call.arguments
+            members.append((of[0], of[-1], of[1] if call.name.endswith("_ARR") else "1"))
+        out.append(MacroStruct(begin.arguments[0], tuple(members), begin.at, end + len("END_TILING_DATA_DEF")))
+    return tuple(out)
+
+
+def _without_macros(text: str) -> str:
+    for each in reversed(macro_structs(text)):
+        text = text[: each.at] + text[each.end :]
+    return text
+
+
+def _read_structs(text: str, found: dict[str, Struct]) -> None:
+    constants = read(text).constants
+    for each in macro_structs(text):
+        if layout := _layout(each.name, each.members, found, constants, macro_form=True):
+            found[each.name] = layout
+    for record in read(text).records:
+        if record.plain and record.members:
+            plain = [(m.type, m.name, "*".join(f"({s})" for s in m.sizes) or "1") for m in record.members]
+            if layout := _layout(record.name, plain, found, constants, macro_form=False):
+                found.setdefault(record.name, layout)
 
 
 @cache
@@ -111,7 +117,7 @@ def _vendor_texts() -> tuple[str, ...]:
 
 @cache
 def _vendor_names() -> frozenset[str]:
-    return frozenset(name for text in _vendor_texts() for name in _STRUCT.findall(text))
+    return frozenset(r.name for text in _vendor_texts() for r in read(text).records)
 
 
 def generated_header(path: Path) -> str:
@@ -241,7 +247,7 @@ def _texts(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _used_names(path: Path) -> list[str]:
-    return [name for _, text in local_files(path) for name in _USED.findall(text)]
+    return [c.arguments[0] for _, text in local_files(path) for c in read(text).calls(*_USED) if c.arguments]
 
 
 def _size_of(type_name: str, known: Mapping[str, Struct]) -> tuple[int, int]:
@@ -254,9 +260,9 @@ def _size_of(type_name: str, known: Mapping[str, Struct]) -> tuple[int, int]:
 
 def _layout(
     name: str,
-    members: list[tuple[str, str, str]],
+    members: Sequence[tuple[str, str, str]],
     known: Mapping[str, Struct],
-    constants: Mapping[str, int],
+    constants: Mapping[str, str],
     *,
     macro_form: bool,
 ) -> Struct | None:
@@ -264,11 +270,11 @@ def _layout(
     for type_name, field_name, count_text in members:
         try:
             size, own_align = _size_of(type_name, known)
-            count = 1
-            for part in count_text.split("*"):
-                count *= int(part) if part.isdigit() else constants[part]
-        except (BadArgument, KeyError):
+        except BadArgument:
             return None  # not a plain struct, so it cannot be tiling data
+        count = number(count_text, constants)
+        if count is None or count < 1:
+            return None  # a size that only the compiler knows
         offset = -(-offset // own_align) * own_align
         fields.append(Field(field_name, type_name, count, offset))
         offset += size * count

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from toprope import brackets
 from toprope.build import quoted
+from toprope.cpp import read, strip_comments
 from toprope.errors import BadInput
-from toprope.source import entry_heads, local_files, strip_comments
+from toprope.source import local_files
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"[^\n]*', re.M)
 _RUN_MACRO = r"\bICPU_RUN_KF\s*\(\s*"
@@ -81,7 +82,7 @@ def _needs_change(file: Path) -> bool:
 def _renamed_in(bare: str) -> list[str]:
     """The kernels that a text without comments defines or declares under names of the C library."""
     return (
-        [n for n in dict.fromkeys(m["name"] for m in entry_heads(bare)) if in_c_library(n)]
+        [n for n in dict.fromkeys(f.name for f in read(bare).kernels) if in_c_library(n)]
         if "__global__" in bare
         else []
     )
@@ -114,9 +115,7 @@ def rewritten(text: str, file: str) -> str:
 def _with_other_names(text: str) -> str:
     """Kernels that are named like functions of the C library under another name, where they are defined, declared and launched."""
     bare = strip_comments(text)
-    places: set[int] = (
-        {m.start("name") for m in entry_heads(bare) if in_c_library(m["name"])} if "__global__" in bare else set()
-    )
+    places = {f.at for f in read(bare).kernels if in_c_library(f.name)} if "__global__" in bare else set()
     for launch in re.finditer(rf"\b(\w+)\s*(?:<<<)|{_RUN_MACRO}(\w+)", bare):
         name = launch[1] or launch[2]
         if in_c_library(name):

@@ -75,5 +75,5 @@ extern "C" __global__ __aicore__ void entry(GM_ADDR x) {
     n::Kernel(1).Process();
 }
 """
-    found = {(f.name, f.first, f.last) for f in functions(text)}
+    found = {(f.full_name, f.first, f.last) for f in functions(text)}
     assert found == {("Free", 4, 7), ("Kernel::Kernel", 10, 10), ("Kernel::Process", 11, 13), ("entry", 17, 19)}

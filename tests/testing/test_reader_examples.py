@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from toprope.project.definition import Definition, Tensor
 from toprope.testing.errors import CaseError
 from toprope.testing.readers import examples, scripts, ttk
+from toprope.testing.readers.aclnn_headers import AclnnParameter
 from toprope.testing.readers.cpp_commands import commands
-from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef
 from toprope.testing.readers.testspec import load
 
-BLEND = OpDef(
-    (
-        DeclaredTensor("base", ("float16",), optional=False, dynamic=False),
-        DeclaredTensor("over_lay", ("float16",), optional=False, dynamic=False),
-        DeclaredTensor("mask", ("bool",), optional=True, dynamic=False),
-    ),
-    (DeclaredTensor("out", ("float16",), optional=False, dynamic=False),),
-    {"mode": "none", "steps": None},
+BLEND = Definition(
+    "Blend",
+    (Tensor("base", ("FLOAT16",), ()), Tensor("over_lay", ("FLOAT16",), ()), Tensor("mask", ("BOOL",), (), "OPTIONAL")),
+    (Tensor("out", ("FLOAT16",), ()),),
+    attributes={"mode": "none", "steps": None},
 )
 ACLNN = """
 int main() {

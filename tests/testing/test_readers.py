@@ -9,13 +9,14 @@ import textwrap
 import numpy as np
 import pytest
 
+from toprope.project.definition import read_definition
 from toprope.testing import Argument, ArgumentList, Case, Fill
 from toprope.testing.cases import Absent
 from toprope.testing.errors import CaseError, FormatError
 from toprope.testing.execution import PASSED, execute
 from toprope.testing.readers import assets, cann_bench, find_suites, msopst, scripts, ttk
+from toprope.testing.readers.aclnn_headers import read_aclnn
 from toprope.testing.readers.literals import literal
-from toprope.testing.readers.opdef import read_aclnn, read_opdef
 from toprope.testing.readers.testspec import index
 from toprope.testing.runners import ReferenceRunner
 from toprope.testing.survey import summary, survey
@@ -201,12 +202,17 @@ def scale_input(x, factor, **kwargs):
 """
 
 DEFINITION = """
+class Scale : public OpDef {
+public:
+explicit Scale(const char* name) : OpDef(name) {
 this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT16, ge::DT_FLOAT}).Format({ge::FORMAT_ND, ge::FORMAT_ND});
 this->Input("factor").ParamType(OPTIONAL).DataType({ge::DT_FLOAT, ge::DT_FLOAT}); // this->Input("gone")
 this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT16, ge::DT_FLOAT});
 this->Attr("bias").AttrType(OPTIONAL).Float(0.5);
 this->Attr("axes").AttrType(OPTIONAL).ListInt({0, -1});
 this->Attr("keep").AttrType(OPTIONAL).Bool(false);
+}
+};
 """
 
 
@@ -276,7 +282,7 @@ def test_asset_without_table_gets_cases_from_the_definition(tmp_path):
 
 
 def test_definition_and_header(tmp_path):
-    definition = read_opdef(write(tmp_path / "scale_def.cpp", DEFINITION))
+    definition = read_definition(write(tmp_path / "scale_def.cpp", DEFINITION))
     assert [(t.name, t.optional) for t in definition.inputs] == [("x", False), ("factor", True)]
     assert definition.attributes == {"bias": 0.5, "axes": [0, -1], "keep": False}
     write(
@@ -445,13 +451,15 @@ def test_a_golden_with_more_parameters_than_its_header_is_called_by_its_own_name
 
 
 def test_lists_without_a_default_are_guessed_with_one_and_with_two_numbers(tmp_path):
-    definition = read_opdef(
+    definition = read_definition(
         write(
             tmp_path / "pool_def.cpp",
             """
+            class Lists : public OpDef { public: Lists(const char* name) : OpDef(name) {
             this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
             this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
             this->Attr("pads").AttrType(REQUIRED).ListInt();
+            } };
             """,
         )
     )

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from toprope import tiling
+from toprope.cpp import read
 from toprope.finding import Finding, Place, codes
 from toprope.source import local_files
 
@@ -48,6 +49,6 @@ def _described(field: tiling.Field) -> str:
 
 def _place(path: Path, struct: str) -> tuple[Place, ...]:
     for file, text in local_files(path):
-        if found := re.search(rf"\b(?:struct|class)\s+{struct}\b", text):
-            return (Place(str(file), text.count("\n", 0, found.start()) + 1, "", "", "the kernel's struct"),)
+        if found := next((r for r in read(text).records if r.name == struct), None):
+            return (Place(str(file), found.line, "", "", "the kernel's struct"),)
     return ()

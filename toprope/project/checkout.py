@@ -8,20 +8,16 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from toprope.cache import cache_dir
+from toprope.cpp import read, strip_comments
 from toprope.project.operators import Operator, find_operators
-from toprope.source import strip_comments
+from toprope.tiling import MacroStruct, macro_structs
 from toprope.vendor_paths import INCLUDE
 
-_DEFINE = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)END_TILING_DATA_DEF", re.S)
-_FIELD = re.compile(r"TILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^)]*)\)")
-_REGISTER = re.compile(r"REGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
-_DEFAULT = re.compile(r"REGISTER_TILING_DEFAULT\s*\(\s*([\w:]+)\s*\)")
 _CPU_ONLY = re.compile(r"^\s*#\s*ifdef\s+__CCE_KT_TEST__.*?^\s*#\s*(?:else|undef|define|endif)", re.S | re.M)
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
 class Checkout:
@@ -88,7 +84,7 @@ class Checkout:
                 continue
             seen.add(current)
             yield current
-            for name in _INCLUDE.findall(self.text(current)):
+            for name in read(self.text(current)).includes:
                 for folder in (current.parent, *include):
                     candidate = folder / name
                     if candidate.is_file():
@@ -124,9 +120,9 @@ class Checkout:
         return down if down.is_dir() else folder
 
     @cached_property
-    def _tiling_index(self) -> dict[str, list[tuple[Path, str]]]:
-        """Struct name -> the files that define it with the tiling macros, and its body."""
-        index: dict[str, list[tuple[Path, str]]] = {}
+    def _tiling_index(self) -> dict[str, list[tuple[Path, MacroStruct]]]:
+        """Struct name -> the files that define it with the tiling macros, and what they define."""
+        index: dict[str, list[tuple[Path, MacroStruct]]] = {}
         for file in sorted(self.root.rglob("*")):
             if file.suffix not in {".h", ".hpp", ".cpp"} or "op_api" in file.parts or not file.is_file():
                 continue
@@ -134,8 +130,8 @@ class Checkout:
             if "REGISTER_TILING_DATA_CLASS" in text:
                 self.text(file)
             if "TILING_DATA_DEF" in text:
-                for name, body in _DEFINE.findall(self.text(file)):
-                    index.setdefault(name, []).append((file, body))
+                for each in macro_structs(self.text(file)):
+                    index.setdefault(each.name, []).append((file, each))
         return index
 
     def tiling_header(self, operator: Operator, kernel: Path, include: list[Path]) -> str:
@@ -143,7 +139,7 @@ class Checkout:
         # Headers of another generation are reached through an inactive #if.
         texts = [self.text(f) for f in self.reached(kernel, include) if not {"arch35", "v35"} & set(f.parts)]
         whole = _CPU_ONLY.sub("", "\n".join(texts))
-        plain = set(re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", whole))
+        plain = {r.name for r in read(whole).records}
         words = set(re.findall(r"\b\w+\b", whole))
         prefix = f"{operator.folder}/"
         own = [n for n, places in self._tiling_index.items() if any(str(f).startswith(prefix) for f, _ in places)]
@@ -162,7 +158,11 @@ class Checkout:
             lines.append(get.format("TopropeUnitTiling"))
         elif default in plain and "REGISTER_TILING_DEFAULT" not in whole:
             lines.append(get.format(default))  # the kernel's own headers define it, perhaps in a namespace
-        elif not default and len(named := set(_DEFAULT.findall(whole))) == 1 and named <= plain:
+        elif (
+            not default
+            and len(named := {c.arguments[0] for c in read(whole).calls("REGISTER_TILING_DEFAULT")}) == 1
+            and named <= plain
+        ):
             lines.append(get.format(named.pop()))  # named by the entry, used in headers before it
         return '#include "kernel_tiling/kernel_tiling.h"\n' + "".join(lines) if lines else ""
 
@@ -171,12 +171,10 @@ class Checkout:
             return
         place = min(self._tiling_index[name], key=lambda p: _distance(p[0], operator))
         members = []
-        for kind, arguments in _FIELD.findall(place[1]):
-            parts = [a.strip() for a in arguments.split(",")]
-            if kind == "_STRUCT":
-                self._emit(parts[0], operator, lines, done, (*outer, name))
-            size = f"[{self._number(parts[1], place[0])}]" if kind == "_ARR" else ""
-            members.append(f"{parts[0]} {parts[-1]}{size}{{}};")
+        for kind, member, size in place[1].members:
+            self._emit(kind, operator, lines, done, (*outer, name))  # a struct within, if it is one
+            array = f"[{self._number(size, place[0])}]" if size != "1" else ""
+            members.append(f"{kind} {member}{array}{{}};")
         done.add(name)
         lines.append(f"struct alignas(8) {name} {{ {' '.join(members)} }};\n")
 
@@ -193,13 +191,10 @@ class Checkout:
         return text
 
     def _constant(self, name: str, file: Path) -> str:
-        pattern = re.compile(
-            rf"(?:\b(?:constexpr|const)\b[\w\s:]*\b{name}\s*=\s*|#\s*define\s+{name}\s+|\b{name}\s*=\s*)([^;,}}\n]+)"
-        )
         folders = [file.parent, file.parent.parent, self.root]
         for source in (file, *self.reached(file, folders)):
-            if found := pattern.search(self.text(source)):
-                return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", found.group(1).strip())
+            if found := read(self.text(source)).constants.get(name):
+                return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", found)
         return ""
 
     @cached_property
@@ -207,8 +202,9 @@ class Checkout:
         """Operator type in lower case -> the structs registered for it, with their files."""
         found: dict[str, list[tuple[Path, str]]] = {}
         for file, text in self._texts.items():
-            for key, struct in _REGISTER.findall(text):
-                found.setdefault(key.lower(), []).append((file, struct))
+            for call in read(text).calls("REGISTER_TILING_DATA_CLASS"):
+                if len(call.arguments) == 2:
+                    found.setdefault(call.arguments[0].lower(), []).append((file, call.arguments[1]))
         return found
 
     def _default_struct(self, operator: Operator, own: list[str]) -> str:
@@ -224,10 +220,6 @@ def _distance(file: Path, operator: Operator) -> tuple[bool, bool, bool, int, st
     return (not same, "arch35" in file.parts, "tests" in file.parts, len(file.parts), str(file))
 
 
-_vendor: set[str] = set()
-
-
-def _vendor_structs() -> set[str]:
-    if not _vendor:
-        _vendor.update(re.findall(r"\bstruct\s+(\w+)", (INCLUDE / "lib" / "tiling_structs.h").read_text()))
-    return _vendor
+@cache
+def _vendor_structs() -> frozenset[str]:
+    return frozenset(r.name for r in read(strip_comments((INCLUDE / "lib" / "tiling_structs.h").read_text())).records)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from toprope.cpp import read, strip_comments
 from toprope.errors import BadInput
 from toprope.project.definition import Definition, builds_for, read_definition
-from toprope.source import strip_comments
 
 # Folders and names that hold code of other generations only.
 _OTHER_GENERATION = re.compile(r"arch(?!22\b)\d\d|_apt\b|_apt\.|regbase|_950\b")
@@ -112,7 +112,6 @@ def _belongs(file: Path) -> bool:
     text = strip_comments(file.read_text(errors="replace"))
     if not _ENTRY.search(text):
         return False
-    includes = re.findall(r'#\s*include\s*"([^"]+)"', text)
-    own = [i for i in includes if "arch35" in i or "_apt" in i or i.startswith(("atvoss/", "simt_api/"))]
+    own = [i for i in read(text).includes if "arch35" in i or "_apt" in i or i.startswith(("atvoss/", "simt_api/"))]
     # A file whose every own include is of another generation has no code of this one, unless it chooses by macro.
     return not own or "__CCE_AICORE__" in text or "__NPU_ARCH__" in text or "__DAV" in text

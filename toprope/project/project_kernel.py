@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toprope import brackets, runtime
 from toprope.build import shared_library
+from toprope.cpp import read
 from toprope.errors import BadKernel
 from toprope.kernel import Kernel, header_ahead
 from toprope.project.checkout import Checkout
@@ -21,9 +22,6 @@ from toprope.project.template_keys import Choice, declared, selections
 from toprope.soc import Soc
 from toprope.source import Entry, Parameter, entries
 from toprope.unit import symbol_of, text_of
-
-_KEY_IS = re.compile(r"\bTILING_KEY_(?:IS|LIST)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
-_INTEGER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|\d+)[uUlL]*(?![\w.])")
 
 
 @dataclass(frozen=True)
@@ -129,18 +127,15 @@ def project_kernel(
             + ", ".join(name for name, _ in pointers),
             cure="a kernel takes all inputs, all outputs, workspace and tiling, in the order of the definition",
         )
-    arguments = ""
+    arguments, whole = "", "\n".join(texts.values())
     if entry.template:
-        arguments = _template_arguments("\n".join(texts.values()), entry.template, key, of, types, source)
+        arguments = _template_arguments(whole, entry.template, key, of, types, source)
     elif len(found) == 1:
-        _check_branches("\n".join(texts.values()), key, of, source)
+        _check_branches(whole, whole, key, of, source)
     else:
-        _check_branches(_body(texts[source.resolve()], entry.name), key, of, source)
-    defined = {
-        n
-        for text in texts.values()
-        for n in re.findall(r"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?::[^{;]*)?\{", text)
-    }
+        own = next((f.body for f in read(texts[source.resolve()]).functions if f.name == entry.name), None)
+        _check_branches(own or whole, whole, key, of, source)
+    defined = {r.name for text in texts.values() for r in read(text).records}
     defines, header = type_defines(of, types, formats), tiling_header(classes, of, key, defined)
     if _plain(entry) and not any(members for _, members in pointers):
         siblings = tuple(e.name for e in found if _plain(e) and e.name != entry.name)
@@ -168,18 +163,12 @@ def _plain(entry: Entry) -> bool:
     return not entry.template and all(p.type == "GM_ADDR" and p.name for p in entry.parameters)
 
 
-def _body(text: str, entry: str) -> str:
-    """What stands between an entry's name and the next entry: of several kernels in a file each has keys of its own."""
-    parts = re.split(r"\b__global__\b", text)
-    return next((p for p in parts[1:] if re.match(rf"[^({{;]*\b{entry}\s*\(", p)), text)
-
-
-def _check_branches(text: str, key: int, of: OperatorDef, source: Path) -> None:
-    """A kernel that branches on tiling keys must have the host's key among them, as far as their values can be read."""
+def _check_branches(text: str, whole: str, key: int, of: OperatorDef, source: Path) -> None:
+    """A kernel that branches on tiling keys must have the host's key among them, as far as their values can be read from the whole text."""
     known: set[int] = set()
-    for inside in _KEY_IS.findall(text):
-        for part in inside.split(","):
-            value = _integer(part, text)
+    for call in read(text).calls("TILING_KEY_(?:IS|LIST)"):
+        for part in call.arguments:
+            value = read(whole).number(part)
             if value is None:
                 return  # an expression that only the compiler can evaluate
             known.add(value)
@@ -188,18 +177,6 @@ def _check_branches(text: str, key: int, of: OperatorDef, source: Path) -> None:
             f"the tiling function of {of.type} chose key {key}; {source.name} has branches for {', '.join(map(str, sorted(known)))}",
             cure="add the branch TILING_KEY_IS(...) to the kernel, or set one of these keys with SetTilingKey",
         )
-
-
-def _integer(text: str, whole: str, depth: int = 0) -> int | None:
-    bare = text.strip().strip("()")
-    if found := _INTEGER.fullmatch(bare):
-        return int(found.group(1), 0)
-    name = bare.split("::")[-1]
-    if depth > 4 or not re.fullmatch(r"\w+", name):
-        return None
-    pattern = rf"(?:#\s*define\s+{name}\s+|\b(?:constexpr|const)\b[\w\s:]*\b{name}\s*=\s*|\b{name}\s*=\s*)([^;,}}\n]+)"
-    defined = re.search(pattern, whole)
-    return _integer(defined.group(1), whole, depth + 1) if defined else None
 
 
 def _template_arguments(
@@ -259,8 +236,8 @@ def _allows(chosen: Sequence[Choice], values: Mapping[str, str], text: str) -> b
             or any("ASCENDC_TPL_" in v for v in choice.values)
         ):
             continue
-        numbers = [_integer({"true": "1", "false": "0"}.get(v, v), text) for v in choice.values]
-        wanted = _integer(given, text)
+        numbers = [read(text).number(v) for v in choice.values]
+        wanted = read(text).number(given)
         if given.startswith("C_") or (wanted is not None and None not in numbers and wanted not in numbers):
             return False
     return True

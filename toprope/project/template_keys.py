@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from toprope import brackets
+from toprope.cpp import read
 from toprope.project.definition import CPP_TYPES, Definition
 
-_CALL = re.compile(r"\bASCENDC_TPL_(\w+)\s*\(")
 _MODES = ("ASCENDC_TPL_UI_LIST", "ASCENDC_TPL_UI_RANGE", "ASCENDC_TPL_UI_MIX")
 
 
@@ -30,15 +30,14 @@ class Choice:
 
 def declared(text: str) -> list[Choice]:
     """The parameters of the first ASCENDC_TPL_ARGS_DECL of a text without comments."""
-    for name, arguments in _calls(text, "ARGS_DECL"):
-        del name
-        return [c for part in arguments[1:] if (c := _choice(part, "DECL"))]
-    return []
+    first = next(read(text).calls("ASCENDC_TPL_ARGS_DECL"), None)
+    return [c for part in first.arguments[1:] if (c := _choice(part, "DECL"))] if first else []
 
 
 def selections(text: str) -> list[list[Choice]]:
     """The allowed combinations: one list of choices per ASCENDC_TPL_ARGS_SEL."""
-    return [[c for part in arguments if (c := _choice(part, "SEL"))] for _, arguments in _calls(text, "ARGS_SEL")]
+    found = read(text).calls("ASCENDC_TPL_ARGS_SEL")
+    return [[c for part in call.arguments if (c := _choice(part, "SEL"))] for call in found]
 
 
 def first_arguments(
@@ -84,7 +83,7 @@ def first_arguments(
 
 def _own_part(text: str, template: str) -> str:
     """Of a text that declares parameters for several kernels, the declaration that shares most names with this one, and its selections."""
-    starts = [m.start() for m in _CALL.finditer(text) if m.group(1) == "ARGS_DECL"]
+    starts = [call.at for call in read(text).calls("ASCENDC_TPL_ARGS_DECL")]
     if len(starts) < 2:
         return text
     parameters = set(re.findall(r"\w+", template))
@@ -122,10 +121,3 @@ def _numbers(values: list[str]) -> Iterator[str]:
                 yield low
         rest = rest[1 + 2 * count :]
     yield from rest
-
-
-def _calls(text: str, name: str) -> Iterator[tuple[str, list[str]]]:
-    for match in _CALL.finditer(text):
-        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if match.group(1) == name and "define" not in line:
-            yield name, brackets.split(brackets.inside(text, match.end() - 1))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprope import dtypes, tiling
+from toprope.cpp import read
 from toprope.errors import BadArgument
 from toprope.project.errors import TilingMismatch
 from toprope.project.host import HostLibrary, OperatorDef, Tiling, TilingClass
@@ -152,6 +153,6 @@ def _rounded(size: int) -> int:
 
 def _place(texts: Sequence[tuple[Path, str]], name: str) -> str:
     for file, text in texts:
-        if found := re.search(rf"\b(?:struct|class)\s+(?:alignas\([^)]*\)\s*)?{name}\b[^;{{]*\{{", text):
-            return f"{file.name}:{text.count(chr(10), 0, found.start()) + 1}"
+        if found := next((r for r in read(text).records if r.name == name), None):
+            return f"{file.name}:{found.line}"
     return ""

@@ -14,10 +14,11 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from toprope import cpp
 from toprope.build import compiler, host_folders, is_ours, shared_library
 from toprope.cache import manifest_files
 from toprope.errors import BadInput, BadKernel, TopropeError
-from toprope.source import TASK_TYPES, Entry, entries, strip_comments
+from toprope.source import TASK_TYPES, Entry, entries
 from toprope.toolkit.prefix import check_current, prefix
 from toprope.unit import RENAMED, expanded, symbol_of
 
@@ -255,7 +256,7 @@ def reached(source: Path, include: Sequence[Path]) -> list[tuple[Path, str]]:
         file = queue.pop(0)
         if file in out or is_ours(str(file)) or file.is_relative_to(toolkit()):
             continue
-        out[file] = strip_comments(file.read_text(errors="replace"))
+        out[file] = cpp.strip_comments(file.read_text(errors="replace"))
         for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', out[file], re.M):
             places = (folder / name for folder in (file.parent, *include))
             queue += [p.resolve() for p in places if p.is_file()][:1]
@@ -278,9 +279,7 @@ def _entries(source: Path, include: Sequence[Path]) -> list[tuple[Entry, bool]]:
 
 def _declared(texts: Sequence[str]) -> list[str]:
     """Names of kernels that the texts declare or define."""
-    return [
-        n for t in texts for n in re.findall(r"__global__[^;{}()]*(?:__mix__\s*\([^)]*\)[^;{}()]*)?\b(\w+)\s*\(", t)
-    ]
+    return [f.name for t in texts if "__global__" in t for f in cpp.read(t).kernels]
 
 
 def _is_outside(text: str, line: int) -> bool:

@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toprope import cpp
 from toprope.errors import BadInput, BadKernel
-from toprope.source import Entry, Parameter, entries, local_files, strip_comments
+from toprope.source import Entry, Parameter, entries, local_files
 
-_MAIN = re.compile(r"^\s*(?:int|int32_t|auto|signed)\s+main\s*\(", re.M)
 _LAUNCHED = re.compile(r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|\baclrtlaunch_(\w+?)(?:\.h\"|\s*\()")
 SOURCES = (".cpp", ".asc", ".cce", ".cc", ".cxx")
 
 
 def is_program(path: Path) -> bool:
     """Whether a source file has a main function, so that it runs as a program and not as a single kernel."""
-    return (
-        path.suffix in SOURCES
-        and path.is_file()
-        and bool(_MAIN.search(strip_comments(path.read_text(errors="replace"))))
+    if path.suffix not in SOURCES or not path.is_file():
+        return False
+    text = path.read_text(errors="replace")
+    return "main" in text and any(
+        f.name == "main" and not f.owner for f in cpp.read(cpp.strip_comments(text)).functions
     )
 
 

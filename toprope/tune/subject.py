@@ -26,7 +26,7 @@ from toprope.new.from_tile import load_tile_kernel
 from toprope.project.host import Tiling
 from toprope.project.loaded import ProjectOperator, load_project
 from toprope.soc import load as load_soc
-from toprope.source import local_files, strip_comments
+from toprope.source import local_files
 from toprope.testing.compare import compare
 from toprope.tile.language import TileError, TileTooLarge, numpy_of
 from toprope.tune.measure import Measure, measured
@@ -397,7 +397,7 @@ class KernelSubject:
 
     def _constants(self) -> dict[str, int]:
         """The number that stands in the source for each named macro, and the launch file's blocks. Raises BadInput."""
-        text = "\n".join(strip_comments(t) for _, t in local_files(self.file))
+        text = "\n".join(t for _, t in local_files(self.file))
         found = {BLOCKS: launches.read(self.file.with_suffix(".toml"), self.entry).blocks}
         for named in (parameter_of(p) for p in self.recipe.parameters):
             if named.name == BLOCKS:

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from toprope.project.definition import Definition, Tensor, read_definition
 from toprope.testing.cases import Absent, AnyArgument, Argument, ArgumentList, Case, Input, Output
 from toprope.testing.data import Fill
 from toprope.testing.elements import Array, dtype_of
 from toprope.testing.errors import CaseError, FormatError
 from toprope.testing.golden import outputs_of, to_torch
 from toprope.testing.readers import examples, ttk, unittests
-from toprope.testing.readers.opdef import AclnnParameter, DeclaredTensor, OpDef, read_aclnn, read_opdef
+from toprope.testing.readers.aclnn_headers import AclnnParameter, read_aclnn
 from toprope.testing.readers.testspec import Asset, index, positional_names
 from toprope.testing.standards import ALIASES
 from toprope.testing.suite import Suite
@@ -133,13 +134,12 @@ def operator_root(file: Path, limit: Path) -> Path:
     return file.parent
 
 
-def find_opdef(root: Path, name: str) -> OpDef | None:
+def find_opdef(root: Path, name: str) -> Definition | None:
     """The definition of operator `name` in `root`: `<name>_def.cpp`, else the only one there is."""
     files = sorted(root.rglob("*_def.cpp"))
     exact = [f for f in files if f.name == f"{name}_def.cpp"]
     for file in exact or (files if len(files) == 1 else []):
-        found = read_opdef(file)
-        if found is not None:
+        if (found := read_definition(file)) is not None and found.outputs:
             return found
     return None
 
@@ -174,30 +174,30 @@ def required_names(asset: Asset) -> list[str]:
 
 def _guessed_definition(
     names: Sequence[str], lists: Collection[str] = (), attributes: Mapping[str, Any] | None = None
-) -> OpDef:
+) -> Definition:
     kinds = ("float16", "float")
-    inputs = tuple(DeclaredTensor(n, kinds, optional=False, dynamic=n in lists) for n in names)
-    return OpDef(inputs, (DeclaredTensor("", kinds, optional=False, dynamic=False),), dict(attributes or {}))
+    inputs = tuple(Tensor(n, kinds, (), "DYNAMIC" if n in lists else "REQUIRED") for n in names)
+    return Definition("", inputs, (Tensor("", kinds, ()),), attributes=dict(attributes or {}))
 
 
-def guessed_cases(name: str, definition: OpDef) -> list[Case]:
+def guessed_cases(name: str, definition: Definition) -> list[Case]:
     """Small cases from an operator's definition, for each combination of element types.
 
     Up to four guesses per shape: all inputs alike; whole-number inputs with one element (axes, counts); all but the first
     so; lists of one number with two (paddings of both sides).
     """
     # Element types held in a C++ variable are unknown here; float32 is what nearly every operator takes.
-    combinations = max((len(t.dtypes) or 1 for t in definition.inputs), default=0)
+    combinations = max((len(t.types) or 1 for t in definition.inputs), default=0)
     attrs = {k: v for k, v in definition.attributes.items() if v is not None}
     pairs = {k: v * 2 if isinstance(v, list) and len(v) == 1 else v for k, v in attrs.items()}
     cases = []
     seen: set[tuple[str, ...]] = set()
     for number in range(combinations):
-        kinds = tuple(_entry(t.dtypes, number, "float") for t in definition.inputs)
+        kinds = tuple(_entry(t.types, number, "float") for t in definition.inputs)
         if kinds in seen:
             continue
         seen.add(kinds)
-        outputs = tuple(Output(_entry(t.dtypes, number, "")) for t in definition.outputs)
+        outputs = tuple(Output(_entry(t.types, number, "")) for t in definition.outputs)
         for shape, guess in itertools.product(GUESSED_SHAPES, ("alike", "counts", "first", "pairs")):
             if guess == "pairs" and pairs == attrs:
                 continue
@@ -215,7 +215,7 @@ def guessed_cases(name: str, definition: OpDef) -> list[Case]:
     return sorted(cases, key=lambda case: case.name.endswith("_pairs"))
 
 
-def _guessed(tensor: DeclaredTensor, kind: str, shape: tuple[int, ...]) -> AnyArgument:
+def _guessed(tensor: Tensor, kind: str, shape: tuple[int, ...]) -> AnyArgument:
     # Whole numbers are most often indices or sizes: small ones are least likely to be refused.
     fill = Fill("uniform", 0, 3) if "int" in kind else Fill("uniform", 0.1, 2)
     one = Argument(tensor.name, kind, shape, fill)

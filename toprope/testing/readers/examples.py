@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from toprope.project.definition import Definition
 from toprope.testing.cases import AnyArgument, Argument, ArgumentList, Case, Output
 from toprope.testing.data import Fill
-from toprope.testing.readers.opdef import AclnnParameter, OpDef
+from toprope.testing.readers.aclnn_headers import AclnnParameter
 
 MAX_ELEMENTS = 1 << 20
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -41,7 +42,7 @@ class _Tensor:
     values: tuple[int | float, ...]
 
 
-def kernel_cases(root: Path, name: str, definition: OpDef) -> list[Case]:
+def kernel_cases(root: Path, name: str, definition: Definition) -> list[Case]:
     """One case per example program below `root` that has a tensor for every required input of the definition."""
     cases = []
     required = sum(not declared.optional for declared in definition.inputs)
@@ -54,11 +55,11 @@ def kernel_cases(root: Path, name: str, definition: OpDef) -> list[Case]:
                 if declared.optional:
                     continue
                 break
-            one = _argument(declared.name, tensor, declared.dtypes[0] if declared.dtypes else "float")
+            one = _argument(declared.name, tensor, declared.types[0] if declared.types else "float")
             arguments.append(ArgumentList(declared.name, (one,)) if declared.dynamic else one)
         else:
             attrs = {k: v for k, v in {**definition.attributes, **program.attributes()}.items() if v is not None}
-            outputs = tuple(Output(o.dtypes[0] if o.dtypes else "") for o in definition.outputs)
+            outputs = tuple(Output(o.types[0] if o.types else "") for o in definition.outputs)
             cases.append(Case(f"{name}_example_{number}", name, tuple(arguments), attrs, outputs, kind="general"))
     return [case for case in cases if 0 < case.elements <= MAX_ELEMENTS]
 

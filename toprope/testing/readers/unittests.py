@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from toprope.project.definition import Definition
 from toprope.testing.cases import AnyArgument, Argument, ArgumentList, Case, Output
 from toprope.testing.data import Fill
-from toprope.testing.readers.opdef import OpDef
 
 MAX_ELEMENTS = 1 << 20
 _START = re.compile(r"(?:Tiling|Infershape)ContextPara\s+\w+\s*\(\s*\"(\w+)\"\s*,")
@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(r"\"(\w+)\"\s*,\s*[\w:]*CreateFrom<([^()]*)>\s*\(\s*(\{[
 _CONSTANT = re.compile(r"\b(\w+)\s*(?:\[\w*\])?\s*=\s*\{?\s*(-?[\d.]+[fF]?(?:\s*,\s*-?[\d.]+[fF]?)*)\s*\}?\s*;")
 
 
-def read(root: Path, name: str, definition: OpDef | None) -> list[Case]:
+def read(root: Path, name: str, definition: Definition | None) -> list[Case]:
     """Cases of operator `name` from the unit tests below `root`, smallest first, each shape and attribute set once."""
     found: dict[str, Case] = {}
     for file in sorted((root / "tests").rglob("*.cpp")):
@@ -63,7 +63,7 @@ def _calls(text: str) -> Iterator[tuple[str, list[str]]]:
         yield match[1], pieces
 
 
-def _case(name: str, arguments: Sequence[str], constants: dict[str, str], definition: OpDef | None) -> Case | None:
+def _case(name: str, arguments: Sequence[str], constants: dict[str, str], definition: Definition | None) -> Case | None:
     tensors = _TENSOR.findall(arguments[0])
     if not tensors:
         return None
