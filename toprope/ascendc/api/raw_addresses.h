@@ -70,8 +70,10 @@ template <typename T>
 void TransDataTo5HDImpl(T* (&dstList)[NCHW_CONV_ADDR_LIST_SIZE], T* (&srcList)[NCHW_CONV_ADDR_LIST_SIZE],
                         const TransDataTo5HDParams& params, toprope::Site site = toprope::Site::here()) {
     uint64_t dst[NCHW_CONV_ADDR_LIST_SIZE], src[NCHW_CONV_ADDR_LIST_SIZE];
-    for (int i = 0; i < NCHW_CONV_ADDR_LIST_SIZE; ++i)
-        dst[i] = reinterpret_cast<uint64_t>(dstList[i]), src[i] = reinterpret_cast<uint64_t>(srcList[i]);
+    for (int i = 0; i < NCHW_CONV_ADDR_LIST_SIZE; ++i) {
+        dst[i] = reinterpret_cast<uint64_t>(dstList[i]);
+        src[i] = reinterpret_cast<uint64_t>(srcList[i]);
+    }
     TransDataTo5HD<T>(dst, src, params, site);
 }
 // BlockReduceMax, BlockReduceSum and Compare under the mask that is set.

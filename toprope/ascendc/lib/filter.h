@@ -70,14 +70,18 @@ void pad_rows(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC
     const AscendC::LocalTensor<int32_t> column = scratch.take<int32_t>(line), offset = scratch.take<int32_t>(line);
     if (!scratch.enough()) return;
     // The column of src that each column of dst shows; padding shows the nearest one until it is overwritten.
-    AscendC::CreateVecIndex(column, -static_cast<int32_t>(left), line, site), v.wait();
-    AscendC::Maxs(column, column, 0, v.n, site), v.wait();
-    AscendC::Mins(column, column, static_cast<int32_t>(used - 1), v.n, site), v.wait();
+    AscendC::CreateVecIndex(column, -static_cast<int32_t>(left), line, site);
+    v.wait();
+    AscendC::Maxs(column, column, 0, v.n, site);
+    v.wait();
+    AscendC::Mins(column, column, static_cast<int32_t>(used - 1), v.n, site);
+    v.wait();
     v.mul(column, column, static_cast<int32_t>(sizeof(T)));
     const auto to = dst.template ReinterpretCast<U>(), from = src.template ReinterpretCast<U>();
     for (uint32_t row = 0; row < rows; ++row) {
         v.add(offset, column, static_cast<int32_t>(row * width * sizeof(T)));
-        AscendC::Gather(to[row * line], from, offset.template ReinterpretCast<uint32_t>(), 0u, line, site), v.wait();
+        AscendC::Gather(to[row * line], from, offset.template ReinterpretCast<uint32_t>(), 0u, line, site);
+        v.wait();
     }
     const auto fill = [&](uint32_t begin, uint32_t end) {  // columns of every row
         for (uint32_t block = begin / kPer * kPer; block < end; block += kWidth) {
@@ -108,13 +112,18 @@ void unpad_rows(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
     const Steps<int32_t> v{static_cast<int32_t>(count), site};
     const Steps<float> f{v.n, site};
     const auto quotient = row.template ReinterpretCast<float>();
-    AscendC::CreateVecIndex(offset, 0, count, site), v.wait();
-    f.cast(quotient, offset), f.add(quotient, quotient, 0.5f), f.mul(quotient, quotient, 1.f / static_cast<float>(line)),
-        f.cast_out(row, quotient, AscendC::RoundMode::CAST_FLOOR);
-    v.mul(row, row, static_cast<int32_t>(right)), v.add(offset, offset, row), v.mul(offset, offset, static_cast<int32_t>(sizeof(T)));
+    AscendC::CreateVecIndex(offset, 0, count, site);
+    v.wait();
+    f.cast(quotient, offset);
+    f.add(quotient, quotient, 0.5f);
+    f.mul(quotient, quotient, 1.f / static_cast<float>(line));
+    f.cast_out(row, quotient, AscendC::RoundMode::CAST_FLOOR);
+    v.mul(row, row, static_cast<int32_t>(right));
+    v.add(offset, offset, row);
+    v.mul(offset, offset, static_cast<int32_t>(sizeof(T)));
     AscendC::Gather(dst.template ReinterpretCast<U>(), src.template ReinterpretCast<U>(), offset.template ReinterpretCast<uint32_t>(), 0u,
-                    count, site),
-        v.wait();
+                    count, site);
+    v.wait();
 }
 
 }  // namespace toprope

@@ -72,15 +72,21 @@ void broadcast(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascend
         const Steps<float> f{v.n, site};
         // index i of dst comes from element i / columns, or i % columns, of src; float is exact below 2^24
         const auto quotient = whole.template ReinterpretCast<float>();
-        AscendC::CreateVecIndex(offset, 0, count, site), v.wait();
-        f.cast(quotient, offset), f.add(quotient, quotient, 0.5f), f.mul(quotient, quotient, 1.f / static_cast<float>(columns)),
-            f.cast_out(whole, quotient, AscendC::RoundMode::CAST_FLOOR);
+        AscendC::CreateVecIndex(offset, 0, count, site);
+        v.wait();
+        f.cast(quotient, offset);
+        f.add(quotient, quotient, 0.5f);
+        f.mul(quotient, quotient, 1.f / static_cast<float>(columns));
+        f.cast_out(whole, quotient, AscendC::RoundMode::CAST_FLOOR);
         if (along_columns)
             v.mul(offset, whole, static_cast<int32_t>(sizeof(T)));
-        else
-            v.mul(whole, whole, static_cast<int32_t>(columns)), v.sub(offset, offset, whole),
-                v.mul(offset, offset, static_cast<int32_t>(sizeof(T)));
-        AscendC::Gather(to, from, offset.template ReinterpretCast<uint32_t>(), 0u, count, site), v.wait();
+        else {
+            v.mul(whole, whole, static_cast<int32_t>(columns));
+            v.sub(offset, offset, whole);
+            v.mul(offset, offset, static_cast<int32_t>(sizeof(T)));
+        }
+        AscendC::Gather(to, from, offset.template ReinterpretCast<uint32_t>(), 0u, count, site);
+        v.wait();
     }
 }
 
@@ -102,8 +108,10 @@ void select_by_bytes(Scratch scratch, const AscendC::LocalTensor<T>& dst, const 
     all.fill(value, C(0));
     for (uint32_t row = 0; row < info.firstAxis; ++row) {
         v.cast(value, mask[row * info.maskLastAxis].template ReinterpretCast<I>());
-        AscendC::CompareScalar(bits, value, C(0), chosen_by, padded, site), v.wait();
-        AscendC::Select(dst[row * n], bits, tensor[row * n], scalar, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, n, site), v.wait();
+        AscendC::CompareScalar(bits, value, C(0), chosen_by, padded, site);
+        v.wait();
+        AscendC::Select(dst[row * n], bits, tensor[row * n], scalar, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, n, site);
+        v.wait();
     }
 }
 

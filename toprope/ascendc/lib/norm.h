@@ -52,12 +52,16 @@ void layer_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
         v.mul(s.data[1], s.data[0], share);
         r.template reduce<Fold::SUM>(s.blocks[0], s.data[1], shape.n, s.partial, s.packed);
         r.sub_blocks(s.data[0], s.data[0], s.blocks[0]);
-        v.mul(s.data[1], s.data[0], s.data[0]), v.mul(s.data[1], s.data[1], share);
+        v.mul(s.data[1], s.data[0], s.data[0]);
+        v.mul(s.data[1], s.data[1], share);
         r.template reduce<Fold::SUM>(s.blocks[1], s.data[1], shape.n, s.partial, s.packed);
-        r.pack(mean[first], s.blocks[0], s.partial), r.pack(variance[first], s.blocks[1], s.partial);
-        values.add(s.blocks[1], s.blocks[1], epsilon), values.sqrt(s.blocks[1], s.blocks[1]);
+        r.pack(mean[first], s.blocks[0], s.partial);
+        r.pack(variance[first], s.blocks[1], s.partial);
+        values.add(s.blocks[1], s.blocks[1], epsilon);
+        values.sqrt(s.blocks[1], s.blocks[1]);
         r.div_blocks(s.data[0], s.data[0], s.blocks[1]);
-        r.mul_vector(s.data[0], s.data[0], g), r.add_vector(s.data[0], s.data[0], b);
+        r.mul_vector(s.data[0], s.data[0], g);
+        r.add_vector(s.data[0], s.data[0], b);
         store_rows(r, dst, first, s.data[0]);
     }
 }
@@ -73,9 +77,11 @@ void rms_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC
         const Rows r{shape.rows - first < s.rows ? shape.rows - first : s.rows, shape.width, site};
         const Steps<float> v = r.all(), values = r.all(8);
         load_rows(r, s.data[0], src, first);
-        v.mul(s.data[1], s.data[0], s.data[0]), v.mul(s.data[1], s.data[1], 1.f / static_cast<float>(shape.n));
+        v.mul(s.data[1], s.data[0], s.data[0]);
+        v.mul(s.data[1], s.data[1], 1.f / static_cast<float>(shape.n));
         r.template reduce<Fold::SUM>(s.blocks[0], s.data[1], shape.n, s.partial, s.packed);
-        values.add(s.blocks[0], s.blocks[0], epsilon), values.sqrt(s.blocks[0], s.blocks[0]);
+        values.add(s.blocks[0], s.blocks[0], epsilon);
+        values.sqrt(s.blocks[0], s.blocks[0]);
         r.div_blocks(s.data[0], s.data[0], s.blocks[0]);
         r.mul_vector(s.data[0], s.data[0], g);
         store_rows(r, dst, first, s.data[0]);

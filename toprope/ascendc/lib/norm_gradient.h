@@ -31,20 +31,33 @@ void layer_norm_grad(Scratch scratch, const LayerNormGradTensors<T>& t, float ep
     for (uint32_t first = 0; step > 0 && first < shape.rows; first += step) {
         const Rows r{shape.rows - first < step ? shape.rows - first : step, shape.width, site};
         const Steps<float> v = r.all(), values = r.all(8);
-        load_row_values(r, s, s.blocks[0], t.mean[first]), load_row_values(r, s, d, t.variance[first]);
+        load_row_values(r, s, s.blocks[0], t.mean[first]);
+        load_row_values(r, s, d, t.variance[first]);
         invert_deviation(r, s, epsilon);
-        load_rows(r, c, t.x, first), r.sub_blocks(c, c, s.blocks[0]);
-        load_rows(r, g, t.dy, first), r.mul_vector(g, g, gamma);
+        load_rows(r, c, t.x, first);
+        r.sub_blocks(c, c, s.blocks[0]);
+        load_rows(r, g, t.dy, first);
+        r.mul_vector(g, g, gamma);
         v.mul(product, g, c);
         r.template reduce<Fold::SUM>(pv, product, shape.n, s.partial, s.packed);
-        values.mul(pv, pv, d), values.mul(pv, pv, d), values.mul(pv, pv, d), values.mul(pv, pv, -share);  // 2 pv / n
-        const AscendC::LocalTensor<float>&pm = s.blocks[0], &sum = s.blocks[3];                           // pm / n, negated
+        values.mul(pv, pv, d);
+        values.mul(pv, pv, d);
+        values.mul(pv, pv, d);
+        values.mul(pv, pv, -share);                                              // 2 pv / n
+        const AscendC::LocalTensor<float>&pm = s.blocks[0], &sum = s.blocks[3];  // pm / n, negated
         r.template reduce<Fold::SUM>(sum, c, shape.n, s.partial, s.packed);
         r.template reduce<Fold::SUM>(pm, g, shape.n, s.partial, s.packed);
-        values.mul(pm, pm, d), values.mul(sum, sum, pv), values.add(pm, pm, sum), values.mul(pm, pm, share);
-        r.mul_blocks(g, g, d), r.mul_blocks(product, c, pv), v.add(g, g, product), r.sub_blocks(g, g, pm);
+        values.mul(pm, pm, d);
+        values.mul(sum, sum, pv);
+        values.add(pm, pm, sum);
+        values.mul(pm, pm, share);
+        r.mul_blocks(g, g, d);
+        r.mul_blocks(product, c, pv);
+        v.add(g, g, product);
+        r.sub_blocks(g, g, pm);
         r.mul_blocks(c, c, d);
-        store_rows(r, t.dx, first, g), store_rows(r, t.for_gamma, first, c);
+        store_rows(r, t.dx, first, g);
+        store_rows(r, t.for_gamma, first, c);
     }
 }
 
@@ -59,12 +72,17 @@ void layer_norm_grad_beta(Scratch scratch, const AscendC::LocalTensor<T>& dgamma
     if (!scratch.enough()) return;
     const Rows line{1, shape.width, site};
     const Steps<float> v = line.all();
-    v.fill(gammas, 0.f), v.fill(betas, 0.f);
+    v.fill(gammas, 0.f);
+    v.fill(betas, 0.f);
     for (uint32_t row = 0; row < shape.rows; ++row) {
-        load_rows(line, x, for_gamma, row), load_rows(line, y, dy, row);
-        v.mul(x, x, y), v.add(gammas, gammas, x), v.add(betas, betas, y);
+        load_rows(line, x, for_gamma, row);
+        load_rows(line, y, dy, row);
+        v.mul(x, x, y);
+        v.add(gammas, gammas, x);
+        v.add(betas, betas, y);
     }
-    store_rows(line, dgamma, 0, gammas), store_rows(line, dbeta, 0, betas);
+    store_rows(line, dgamma, 0, gammas);
+    store_rows(line, dbeta, 0, betas);
 }
 
 }  // namespace toprope

@@ -41,15 +41,30 @@ void batch_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
     };
     for (uint32_t begin = 0; begin < features; begin += piece) {
         const Steps<float> v{static_cast<int32_t>(features - begin < piece ? features - begin : piece), site};
-        v.fill(m, 0.f), v.fill(d, 0.f);
-        for (uint32_t b = 0; b < batch; ++b) load(v, b * features + begin), v.mul(x, x, share), v.add(m, m, x);
-        for (uint32_t b = 0; b < batch; ++b)
-            load(v, b * features + begin), v.sub(x, x, m), v.mul(x, x, x), v.mul(x, x, share), v.add(d, d, x);
-        store(v, mean[begin], m), store(v, variance[begin], d);
-        v.add(d, d, epsilon), v.sqrt(d, d);
+        v.fill(m, 0.f);
+        v.fill(d, 0.f);
         for (uint32_t b = 0; b < batch; ++b) {
-            load(v, b * features + begin), v.sub(x, x, m), v.div(x, x, d);
-            v.mul(x, x, scalar_of(gamma, b, site)), v.add(x, x, scalar_of(beta, b, site));
+            load(v, b * features + begin);
+            v.mul(x, x, share);
+            v.add(m, m, x);
+        }
+        for (uint32_t b = 0; b < batch; ++b) {
+            load(v, b * features + begin);
+            v.sub(x, x, m);
+            v.mul(x, x, x);
+            v.mul(x, x, share);
+            v.add(d, d, x);
+        }
+        store(v, mean[begin], m);
+        store(v, variance[begin], d);
+        v.add(d, d, epsilon);
+        v.sqrt(d, d);
+        for (uint32_t b = 0; b < batch; ++b) {
+            load(v, b * features + begin);
+            v.sub(x, x, m);
+            v.div(x, x, d);
+            v.mul(x, x, scalar_of(gamma, b, site));
+            v.add(x, x, scalar_of(beta, b, site));
             store(v, dst[b * features + begin], x);
         }
     }
@@ -72,7 +87,8 @@ void group_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
     const Steps<float> v{static_cast<int32_t>(n), site}, values = r.all(8);
     const Steps<float> line{static_cast<int32_t>(shape.area), site};
     const float share = 1.f / static_cast<float>(n);
-    r.all().fill(s.data[0], 0.f), r.all().fill(s.data[1], 0.f);  // elements behind n take part in operations on whole blocks
+    r.all().fill(s.data[0], 0.f);
+    r.all().fill(s.data[1], 0.f);  // elements behind n take part in operations on whole blocks
     for (uint32_t group = 0; group < shape.images * shape.groups; ++group) {
         const AscendC::LocalTensor<T> from = src[group * n], to = dst[group * n];
         if constexpr (std::is_same_v<T, float>)
@@ -82,15 +98,19 @@ void group_norm(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascen
         v.mul(s.data[1], s.data[0], share);
         r.template reduce<Fold::SUM>(s.blocks[0], s.data[1], n, s.partial, s.packed);
         r.sub_blocks(s.data[0], s.data[0], s.blocks[0]);
-        v.mul(s.data[1], s.data[0], s.data[0]), v.mul(s.data[1], s.data[1], share);
+        v.mul(s.data[1], s.data[0], s.data[0]);
+        v.mul(s.data[1], s.data[1], share);
         r.template reduce<Fold::SUM>(s.blocks[1], s.data[1], n, s.partial, s.packed);
-        r.pack(mean[group], s.blocks[0], s.partial), r.pack(variance[group], s.blocks[1], s.partial);
-        values.add(s.blocks[1], s.blocks[1], epsilon), values.sqrt(s.blocks[1], s.blocks[1]);
+        r.pack(mean[group], s.blocks[0], s.partial);
+        r.pack(variance[group], s.blocks[1], s.partial);
+        values.add(s.blocks[1], s.blocks[1], epsilon);
+        values.sqrt(s.blocks[1], s.blocks[1]);
         r.div_blocks(s.data[0], s.data[0], s.blocks[1]);
         for (uint32_t c = 0; c < per_group; ++c) {
             const uint32_t channel = group % shape.groups * per_group + c;
             const FloatTensor part = s.data[0][c * shape.area];
-            line.mul(part, part, scalar_of(gamma, channel, site)), line.add(part, part, scalar_of(beta, channel, site));
+            line.mul(part, part, scalar_of(gamma, channel, site));
+            line.add(part, part, scalar_of(beta, channel, site));
         }
         if constexpr (std::is_same_v<T, float>)
             v.copy(to, s.data[0]);

@@ -77,7 +77,9 @@ void load_row_values(const Rows& r, const RowScratch& s, const AscendC::LocalTen
 // blocks[1] = 1 / sqrt(blocks[1] + epsilon); blocks[2] is overwritten.
 inline void invert_deviation(const Rows& r, const RowScratch& s, float epsilon) {
     const Steps<float> v = r.all(8);
-    v.add(s.blocks[1], s.blocks[1], epsilon), v.sqrt(s.blocks[1], s.blocks[1]), v.invert(s.blocks[1], s.blocks[1], s.blocks[2]);
+    v.add(s.blocks[1], s.blocks[1], epsilon);
+    v.sqrt(s.blocks[1], s.blocks[1]);
+    v.invert(s.blocks[1], s.blocks[1], s.blocks[2]);
 }
 // data[0], centred already, times blocks[1] times gamma plus beta.
 inline void scale_and_shift(const Rows& r, const RowScratch& s, const FloatAffine& affine) {
@@ -103,7 +105,8 @@ void layer_norm_rows(Scratch scratch, const AscendC::LocalTensor<T>& dst, const 
         v.mul(s.data[1], s.data[0], share);
         r.template reduce<Fold::SUM>(s.blocks[0], s.data[1], shape.n, s.partial, s.packed);
         r.sub_blocks(s.data[0], s.data[0], s.blocks[0]);
-        v.mul(s.data[1], s.data[0], s.data[0]), v.mul(s.data[1], s.data[1], share);
+        v.mul(s.data[1], s.data[0], s.data[0]);
+        v.mul(s.data[1], s.data[1], share);
         r.template reduce<Fold::SUM>(s.blocks[1], s.data[1], shape.n, s.partial, s.packed);
         if (mean != nullptr) r.pack((*mean)[first], s.blocks[0], s.partial);
         if (rstd != nullptr && !reciprocal) r.pack((*rstd)[first], s.blocks[1], s.partial);
@@ -127,7 +130,8 @@ void normalize_rows(Scratch scratch, const AscendC::LocalTensor<T>& dst, const A
     const uint32_t step = aligned_rows(s, shape.rows, 4);
     for (uint32_t first = 0; step > 0 && first < shape.rows; first += step) {
         const Rows r{shape.rows - first < step ? shape.rows - first : step, shape.width, site};
-        load_row_values(r, s, s.blocks[0], mean[first]), load_row_values(r, s, s.blocks[1], variance[first]);
+        load_row_values(r, s, s.blocks[0], mean[first]);
+        load_row_values(r, s, s.blocks[1], variance[first]);
         invert_deviation(r, s, epsilon);
         if (rstd != nullptr) r.pack((*rstd)[first], s.blocks[1], s.partial);
         load_rows(r, s.data[0], src, first);
@@ -157,8 +161,12 @@ void welford_update(Scratch scratch, const AscendC::LocalTensor<float>& out_mean
             v.cast(x, src[begin]);
         else
             x = src[begin];
-        v.sub(delta, x, mean[begin]), v.mul(after, delta, share), v.add(out_mean[begin], mean[begin], after);
-        v.sub(after, x, out_mean[begin]), v.mul(after, after, delta), v.add(out_variance[begin], variance[begin], after);
+        v.sub(delta, x, mean[begin]);
+        v.mul(after, delta, share);
+        v.add(out_mean[begin], mean[begin], after);
+        v.sub(after, x, out_mean[begin]);
+        v.mul(after, after, delta);
+        v.add(out_variance[begin], variance[begin], after);
     }
 }
 
@@ -183,13 +191,19 @@ inline void welford_finalize(Scratch scratch, const AscendC::LocalTensor<float>&
     }
     if (even)
         v.mul(value, mean, p.abRec);
-    else
-        v.mul(value, mean, weight), v.mul(value, value, p.rRec);
+    else {
+        v.mul(value, mean, weight);
+        v.mul(value, value, p.rRec);
+    }
     r.reduce<Fold::SUM>(s.blocks[0], value, n, s.partial, s.packed);
-    r.sub_blocks(value, mean, s.blocks[0]), v.mul(value, value, value), v.mul(value, value, weight);
-    v.add(value, value, variance), v.mul(value, value, p.rRec);
+    r.sub_blocks(value, mean, s.blocks[0]);
+    v.mul(value, value, value);
+    v.mul(value, value, weight);
+    v.add(value, value, variance);
+    v.mul(value, value, p.rRec);
     r.reduce<Fold::SUM>(s.blocks[1], value, n, s.partial, s.packed);
-    r.pack(out_mean, s.blocks[0], s.partial), r.pack(out_variance, s.blocks[1], s.partial);
+    r.pack(out_mean, s.blocks[0], s.partial);
+    r.pack(out_variance, s.blocks[1], s.partial);
 }
 
 }  // namespace toprope

@@ -10,27 +10,50 @@ namespace toprope {
 template <typename V>
 void power_of(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& base,
               const AscendC::LocalTensor<float>& exponent, const AscendC::LocalTensor<float>* t) {
-    v.abs(t[0], base), v.log(t[0], t[0]), v.max(t[0], t[0], -3.4e38f), v.mul(t[0], t[0], exponent),
-        v.exp(t[0], t[0]);                                            // |base|^exponent; 0^0 = 1
-    v.sign(t[1], base), v.mul(t[1], t[1], -1.f), v.relu(t[1], t[1]);  // 1 where the base is negative
-    v.round(t[2], exponent, AscendC::RoundMode::CAST_RINT), v.sub(t[3], exponent, t[2]), v.abs(t[3], t[3]), v.mul(t[3], t[3], t[1]),
-        v.mul(t[3], t[3], -1.f);
-    v.sqrt(t[3], t[3]), v.add(t[0], t[0], t[3]);                                                            // NaN for a broken exponent
-    v.mul(t[2], t[2], 0.5f), v.round(t[3], t[2], AscendC::RoundMode::CAST_FLOOR), v.sub(t[2], t[2], t[3]);  // 0.5 for odd exponents
-    v.mul(t[1], t[1], t[2]), v.mul(t[1], t[1], -4.f), v.add(t[1], t[1], 1.f), v.mul(y, t[0], t[1]);
+    v.abs(t[0], base);
+    v.log(t[0], t[0]);
+    v.max(t[0], t[0], -3.4e38f);
+    v.mul(t[0], t[0], exponent);
+    v.exp(t[0], t[0]);  // |base|^exponent; 0^0 = 1
+    v.sign(t[1], base);
+    v.mul(t[1], t[1], -1.f);
+    v.relu(t[1], t[1]);  // 1 where the base is negative
+    v.round(t[2], exponent, AscendC::RoundMode::CAST_RINT);
+    v.sub(t[3], exponent, t[2]);
+    v.abs(t[3], t[3]);
+    v.mul(t[3], t[3], t[1]);
+    v.mul(t[3], t[3], -1.f);
+    v.sqrt(t[3], t[3]);
+    v.add(t[0], t[0], t[3]);  // NaN for a broken exponent
+    v.mul(t[2], t[2], 0.5f);
+    v.round(t[3], t[2], AscendC::RoundMode::CAST_FLOOR);
+    v.sub(t[2], t[2], t[3]);  // 0.5 for odd exponents
+    v.mul(t[1], t[1], t[2]);
+    v.mul(t[1], t[1], -4.f);
+    v.add(t[1], t[1], 1.f);
+    v.mul(y, t[0], t[1]);
 }
 
 // int32: one squaring per bit of the exponent; a negative exponent gives 0, or +-1 for a base of +-1 as integer division of 1 would.
 template <typename I>
 void integer_power(const Steps<I>& v, const AscendC::LocalTensor<I>& y, const AscendC::LocalTensor<I>& base,
                    const AscendC::LocalTensor<I>& exponent, const AscendC::LocalTensor<I>* t) {
-    v.copy(t[0], base), v.copy(t[1], exponent), v.fill(t[3], 1);
+    v.copy(t[0], base);
+    v.copy(t[1], exponent);
+    v.fill(t[3], 1);
     for (int bit = 0; bit < 31; ++bit) {
-        AscendC::ShiftRight(t[2], t[1], 1, v.n, v.site), v.wait();
-        v.mul(t[2], t[2], 2), v.sub(t[1], t[1], t[2]);                         // t[1]: this bit of the exponent
-        v.add(t[0], t[0], -1), v.mul(t[1], t[1], t[0]), v.add(t[1], t[1], 1);  // base or 1
-        v.mul(t[3], t[3], t[1]), v.add(t[0], t[0], 1), v.mul(t[0], t[0], t[0]);
-        AscendC::ShiftRight(t[1], t[2], 1, v.n, v.site), v.wait();
+        AscendC::ShiftRight(t[2], t[1], 1, v.n, v.site);
+        v.wait();
+        v.mul(t[2], t[2], 2);
+        v.sub(t[1], t[1], t[2]);  // t[1]: this bit of the exponent
+        v.add(t[0], t[0], -1);
+        v.mul(t[1], t[1], t[0]);
+        v.add(t[1], t[1], 1);  // base or 1
+        v.mul(t[3], t[3], t[1]);
+        v.add(t[0], t[0], 1);
+        v.mul(t[0], t[0], t[0]);
+        AscendC::ShiftRight(t[1], t[2], 1, v.n, v.site);
+        v.wait();
     }
     v.copy(y, t[3]);
 }
@@ -102,9 +125,15 @@ struct ExpTaylorBody {
     template <typename V>
     void operator()(const V& v, const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>* x,
                     const AscendC::LocalTensor<float>* t) const {
-        v.round(t[0], x[0], AscendC::RoundMode::CAST_FLOOR), v.sub(t[1], x[0], t[0]), v.exp(t[0], t[0]);
+        v.round(t[0], x[0], AscendC::RoundMode::CAST_FLOOR);
+        v.sub(t[1], x[0], t[0]);
+        v.exp(t[0], t[0]);
         v.fill(t[2], 1.f);
-        for (int i = level; i > 0; --i) v.mul(t[2], t[2], t[1]), v.mul(t[2], t[2], 1.f / static_cast<float>(i)), v.add(t[2], t[2], 1.f);
+        for (int i = level; i > 0; --i) {
+            v.mul(t[2], t[2], t[1]);
+            v.mul(t[2], t[2], 1.f / static_cast<float>(i));
+            v.add(t[2], t[2], 1.f);
+        }
         v.mul(y, t[0], t[2]);
     }
 };
@@ -166,8 +195,14 @@ void Xor(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTenso
     if (!scratch.enough()) return;
     const auto n = static_cast<int32_t>(calCount);
     const toprope::Steps<T> v{n, site};
-    And(both, src0, src1, n, site), v.wait(), Not(both, both, n, site), v.wait(), Or(dst, src0, src1, n, site), v.wait(),
-        And(dst, dst, both, n, site), v.wait();
+    And(both, src0, src1, n, site);
+    v.wait();
+    Not(both, both, n, site);
+    v.wait();
+    Or(dst, src0, src1, n, site);
+    v.wait();
+    And(dst, dst, both, n, site);
+    v.wait();
 }
 template <typename T, bool isReuseSource = false>
 void Xor(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>& sharedTmpBuffer,

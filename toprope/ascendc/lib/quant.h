@@ -148,7 +148,8 @@ void antiquantise(Scratch scratch, const AscendC::LocalTensor<D>& dst, const Asc
             const C s = static_cast<C>(static_cast<float>(scale.tensor->GetValue(row, site))),
                     o = offset.tensor ? static_cast<C>(static_cast<float>(offset.tensor->GetValue(row, site))) : C(0);
             order_pipes(AscendC::HardEvent::S_V, site);
-            v.add(value, value, o), v.mul(value, value, s);
+            v.add(value, value, o);
+            v.mul(value, value, s);
         } else if (by_tensor) {
             if (offset.tensor != nullptr) v.add(value, value, in_c((*offset.tensor)[row / group * width], summand));
             v.mul(value, value, in_c((*scale.tensor)[row / group * width], factor));

@@ -18,10 +18,14 @@ void reduce_truth(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Asc
     const AscendC::LocalTensor<float> truth = scratch.take<float>(rows * width), result = scratch.take<float>(results);
     AscendC::LocalTensor<float> values = src.template ReinterpretCast<float>();
     AscendC::LocalTensor<half> bytes;
-    if constexpr (sizeof(T) == 1) bytes = scratch.take<half>(rows * width), values = scratch.take<float>(rows * width);
+    if constexpr (sizeof(T) == 1) {
+        bytes = scratch.take<half>(rows * width);
+        values = scratch.take<float>(rows * width);
+    }
     if (!scratch.enough()) return;
     if constexpr (sizeof(T) == 1) Steps<half>{v.n, site}.cast(bytes, src), v.cast(values, bytes);
-    v.sign(truth, values), v.abs(truth, truth);
+    v.sign(truth, values);
+    v.abs(truth, truth);
     reduce_matrix<any ? Along::max : Along::min>(scratch, result, truth, rows, n, width, last_axis, site);
     if constexpr (sizeof(T) == 1)
         out.cast_out(bytes, result), Steps<half>{out.n, site}.cast_out(dst, bytes);

@@ -36,12 +36,22 @@ inline uint32_t rows_that_fit(uint32_t rows, uint32_t width, RowTemporaries t, u
 template <typename Tiling>
 void split_softmax(RowShape r, uint32_t value_bytes, RowTemporaries t, uint64_t space, Tiling& tiling) {
     const uint32_t split = rows_that_fit(r.rows, r.width, t, space), block = 32 / value_bytes, tail = split == 0 ? 0 : r.rows % split;
-    TOPROPE_SET(tiling, srcM, r.rows), TOPROPE_SET(tiling, srcK, r.width), TOPROPE_SET(tiling, srcSize, r.rows * r.width);
-    TOPROPE_SET(tiling, outMaxM, r.rows), TOPROPE_SET(tiling, outMaxK, block), TOPROPE_SET(tiling, outMaxSize, r.rows * block);
-    TOPROPE_SET(tiling, splitM, split), TOPROPE_SET(tiling, splitK, r.width), TOPROPE_SET(tiling, splitSize, split * r.width);
-    TOPROPE_SET(tiling, reduceM, split), TOPROPE_SET(tiling, reduceK, block), TOPROPE_SET(tiling, reduceSize, split * block);
-    TOPROPE_SET(tiling, rangeM, split == 0 ? 0u : r.rows / split), TOPROPE_SET(tiling, tailM, tail);
-    TOPROPE_SET(tiling, tailSplitSize, tail * r.width), TOPROPE_SET(tiling, tailReduceSize, tail * block);
+    TOPROPE_SET(tiling, srcM, r.rows);
+    TOPROPE_SET(tiling, srcK, r.width);
+    TOPROPE_SET(tiling, srcSize, r.rows * r.width);
+    TOPROPE_SET(tiling, outMaxM, r.rows);
+    TOPROPE_SET(tiling, outMaxK, block);
+    TOPROPE_SET(tiling, outMaxSize, r.rows * block);
+    TOPROPE_SET(tiling, splitM, split);
+    TOPROPE_SET(tiling, splitK, r.width);
+    TOPROPE_SET(tiling, splitSize, split * r.width);
+    TOPROPE_SET(tiling, reduceM, split);
+    TOPROPE_SET(tiling, reduceK, block);
+    TOPROPE_SET(tiling, reduceSize, split * block);
+    TOPROPE_SET(tiling, rangeM, split == 0 ? 0u : r.rows / split);
+    TOPROPE_SET(tiling, tailM, tail);
+    TOPROPE_SET(tiling, tailSplitSize, tail * r.width);
+    TOPROPE_SET(tiling, tailReduceSize, tail * block);
 }
 
 }  // namespace toprope

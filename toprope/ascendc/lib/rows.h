@@ -48,7 +48,10 @@ struct Rows {
             for (uint32_t r = 0; r < rows; ++r) {
                 uint32_t parts = n / 64;
                 whole<fold>(partial, src[r * width], 64, parts, 8);
-                if (n % 64 != 0) whole<fold>(partial[parts], src[r * width + parts * 64], n % 64, 1, 8), ++parts;
+                if (n % 64 != 0) {
+                    whole<fold>(partial[parts], src[r * width + parts * 64], n % 64, 1, 8);
+                    ++parts;
+                }
                 for (; parts > 64; parts = (parts + 63) / 64) whole_tail<fold>(partial, parts);
                 whole<fold>(packed[r], partial, parts, 1, 8);
             }
@@ -69,7 +72,8 @@ struct Rows {
             whole<Fold::MAX>(dst, blocks, 1, rows, 1);
         else {
             const AscendC::LocalTensor<half> narrow = partial[rows * 16].template ReinterpretCast<half>();
-            copy_blocks(partial, blocks, 2, 1), copy_blocks(partial[8], blocks, 2, 1);
+            copy_blocks(partial, blocks, 2, 1);
+            copy_blocks(partial[8], blocks, 2, 1);
             all(16).cast_out(narrow, partial);
             for (uint32_t done = 0; done < rows; done += 255)
                 AscendC::WholeReduceMax<half>(dst[done], narrow[done * 16], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255),

@@ -74,7 +74,8 @@ struct SoftmaxRound {
         else if constexpr (std::is_same_v<T, float>)
             values().copy(t[first * 8], from);
         else {
-            rows.copy_blocks(s.partial, from, 2, 1), rows.copy_blocks(s.partial[8], from, 2, 1);
+            rows.copy_blocks(s.partial, from, 2, 1);
+            rows.copy_blocks(s.partial[8], from, 2, 1);
             rows.all(16).cast_out(t[first * 16], s.partial);
         }
     }
@@ -124,7 +125,10 @@ void softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC:
         const FloatTensor y = exponentials(r, dst, x);
         r.rows.template reduce<Fold::SUM>(r.s.blocks[1], y, r.n, r.s.partial, r.s.packed);
         r.rows.div_blocks(y, y, r.s.blocks[1]);
-        if (logarithm) r.rows.all().log(y, y), r.rows.all().mul(y, y, 0.434294482f);
+        if (logarithm) {
+            r.rows.all().log(y, y);
+            r.rows.all().mul(y, y, 0.434294482f);
+        }
         r.store_matrix(dst, y);
         if (max != nullptr) r.store_values(*max, r.s.blocks[0]);
         if (sum != nullptr) r.store_values(*sum, r.s.blocks[1]);
@@ -147,18 +151,26 @@ void softmax_flash(Scratch scratch, const FlashTensors<T, V>& t, bool update, bo
         const Steps<float> v = r.values();
         r.rows.template reduce<Fold::MAX>(max, x, r.n, r.s.partial, r.s.packed);
         if (t.reduce_max != nullptr) r.store_values(*t.reduce_max, max);
-        if (update) r.load_values(scale, t.in_max), v.max(max, max, scale), v.sub(scale, scale, max), v.exp(scale, scale);
+        if (update) {
+            r.load_values(scale, t.in_max);
+            v.max(max, max, scale);
+            v.sub(scale, scale, max);
+            v.exp(scale, scale);
+        }
         const FloatTensor y = exponentials(r, t.dst, x);
         r.rows.template reduce<Fold::SUM>(sum, y, r.n, r.s.partial, r.s.packed);
         if (update) {
             const FloatTensor& old = r.s.partial[r.rows.rows * 32];  // the second half of partial is free here
-            r.load_values(old, t.in_sum), v.mul(old, old, scale), v.add(sum, sum, old);
+            r.load_values(old, t.in_sum);
+            v.mul(old, old, scale);
+            v.add(sum, sum, old);
             if (divide) v.div(scale, old, sum);
             r.store_values(t.exp_max, scale);
         }
         if (divide) r.rows.div_blocks(y, y, sum);
         r.store_matrix(t.dst, y);
-        r.store_values(t.max, max), r.store_values(t.sum, sum);
+        r.store_values(t.max, max);
+        r.store_values(t.sum, sum);
     });
 }
 
@@ -168,7 +180,8 @@ void simple_softmax(Scratch scratch, const AscendC::LocalTensor<T>& dst, const A
                     bool packed_values, Site site) {
     softmax_rounds<V>(scratch, softmax_temporaries(sizeof(T)), shape, packed_values, site, [&](const SoftmaxRound& r) {
         const FloatTensor x = r.matrix(src, r.s.data[0]);
-        r.load_values(r.s.blocks[0], max), r.load_values(r.s.blocks[1], sum);
+        r.load_values(r.s.blocks[0], max);
+        r.load_values(r.s.blocks[1], sum);
         const FloatTensor y = exponentials(r, dst, x);
         r.rows.div_blocks(y, y, r.s.blocks[1]);
         r.store_matrix(dst, y);
@@ -187,7 +200,8 @@ void softmax_grad(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Asc
         r.rows.template reduce<Fold::SUM>(r.s.blocks[0], product, r.n, r.s.partial, r.s.packed);
         if (front) return r.store_values(dst, r.s.blocks[0]);
         const FloatTensor again = r.matrix(grad, r.s.data[0]);
-        r.rows.sub_blocks(product, again, r.s.blocks[0]), v.mul(product, product, y);
+        r.rows.sub_blocks(product, again, r.s.blocks[0]);
+        v.mul(product, product, y);
         if constexpr (kConverted<T>)
             r.store_matrix(dst, product);
         else
@@ -208,7 +222,8 @@ void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const Loca
                 toprope::Site site = toprope::Site::here()) {
     TOPROPE_SOFTMAX_ND;
     SoftMaxTiling shape;
-    shape.srcM = tiling.srcM, shape.srcK = tiling.srcK;
+    shape.srcM = tiling.srcM;
+    shape.srcK = tiling.srcK;
     toprope::softmax(toprope::Scratch("LogSoftMax", sharedTmpBuffer, site), dst, &sum, &max, src,
                      toprope::softmax_shape(softmaxShapeInfo, shape), false, site, true);
 }

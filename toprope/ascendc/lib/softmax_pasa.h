@@ -42,13 +42,15 @@ inline void partial_means(const Rows& rows, const FloatTensor& blocks, const Flo
                 AscendC::Add(partial[r * 64], partial[r * 64], x[r * rows.width + column], 64, rows.site);
         rows.wait();
     }
-    AscendC::BlockReduceSum<float>(blocks, partial, static_cast<int32_t>(rows.rows), 64, 1, 1, 8, rows.site), rows.wait();
+    AscendC::BlockReduceSum<float>(blocks, partial, static_cast<int32_t>(rows.rows), 64, 1, 1, 8, rows.site);
+    rows.wait();
     Steps<float>{static_cast<int32_t>(rows.rows * 8), rows.site}.mul(blocks, blocks, 8.f / static_cast<float>(rows.width));
 }
 
 // x[r, part i] -= shifts[r][i], the parts being the eighths of a row.
 inline void sub_parts(const Rows& rows, const FloatTensor& x, const FloatTensor& shifts, const FloatTensor& partial) {
-    AscendC::Brcb(partial, shifts, static_cast<uint8_t>(rows.rows), AscendC::BrcbRepeatParams(1, 8), rows.site), rows.wait();
+    AscendC::Brcb(partial, shifts, static_cast<uint8_t>(rows.rows), AscendC::BrcbRepeatParams(1, 8), rows.site);
+    rows.wait();
     const uint32_t part = rows.width / kMeanParts;
     for (uint32_t i = 0; i < kMeanParts; ++i)
         rows.with_blocks_of([&](auto&&... a) { AscendC::Sub(a..., rows.site); }, x, x, partial[i * 8], i * part, (i + 1) * part, 8);
@@ -67,26 +69,45 @@ inline void softmax_pasa(Scratch scratch, const PasaTensors& t, bool update, con
         const Steps<float> v = r.values();
         partial_means(r.rows, top, x, r.s.partial);
         const Rows parts{r.rows.rows, kMeanParts, site};
-        parts.reduce<Fold::SUM>(mean, top, kMeanParts, r.s.partial, r.s.packed), v.mul(mean, mean, 1.f / kMeanParts);
-        v.sub(top, mean, top), v.mul(top, top, scale);
+        parts.reduce<Fold::SUM>(mean, top, kMeanParts, r.s.partial, r.s.packed);
+        v.mul(mean, mean, 1.f / kMeanParts);
+        v.sub(top, mean, top);
+        v.mul(top, top, scale);
         sub_parts(r.rows, x, top, r.s.partial);
         r.rows.template reduce<Fold::MAX>(top, x, r.n, r.s.partial, r.s.packed);
         if (update) {
             r.load_values(old, t.in_mean);
-            v.mul(other, old, loops - 1.f), v.add(other, other, mean), v.mul(other, other, 1.f / loops);
+            v.mul(other, old, loops - 1.f);
+            v.add(other, other, mean);
+            v.mul(other, other, 1.f / loops);
             r.store_values(t.mean, other);
-            v.sub(mean, mean, other), v.mul(mean, mean, scale), v.sub(old, old, other), v.mul(old, old, scale);
+            v.sub(mean, mean, other);
+            v.mul(mean, mean, scale);
+            v.sub(old, old, other);
+            v.mul(old, old, scale);
             v.add(top, top, mean);
-            r.load_values(other, t.in_max), v.add(other, other, old);
-            v.max(top, top, other), v.sub(other, other, top), v.exp(other, other);
-            r.store_values(t.exp_max, other), r.store_values(t.max, top);
+            r.load_values(other, t.in_max);
+            v.add(other, other, old);
+            v.max(top, top, other);
+            v.sub(other, other, top);
+            v.exp(other, other);
+            r.store_values(t.exp_max, other);
+            r.store_values(t.max, top);
             v.sub(top, top, mean);
-        } else
-            r.store_values(t.mean, mean), r.store_values(t.max, top);
-        r.rows.sub_blocks(x, x, top), r.rows.all().exp(x, x);
+        } else {
+            r.store_values(t.mean, mean);
+            r.store_values(t.max, top);
+        }
+        r.rows.sub_blocks(x, x, top);
+        r.rows.all().exp(x, x);
         r.rows.template reduce<Fold::SUM>(mean, x, r.n, r.s.partial, r.s.packed);
-        if (update) r.load_values(old, t.in_sum), v.mul(old, old, other), v.add(mean, mean, old);
-        r.store_values(t.sum, mean), r.store_matrix(t.dst, x);
+        if (update) {
+            r.load_values(old, t.in_sum);
+            v.mul(old, old, other);
+            v.add(mean, mean, old);
+        }
+        r.store_values(t.sum, mean);
+        r.store_matrix(t.dst, x);
     });
 }
 

@@ -115,12 +115,18 @@ void top_k(Scratch scratch, const AscendC::LocalTensor<T>& dst_value, const Asce
     const auto values = scratch.template take<T>(inner);
     const auto numbers = scratch.template take<uint32_t>(inner), places = scratch.template take<uint32_t>(inner);
     if (!scratch.enough()) return;
-    if constexpr (!has_index) AscendC::CreateVecIndex(numbers.template ReinterpretCast<int32_t>(), 0, inner, site), v.wait();
+    if constexpr (!has_index) {
+        AscendC::CreateVecIndex(numbers.template ReinterpretCast<int32_t>(), 0, inner, site);
+        v.wait();
+    }
     constexpr uint32_t kPer = 32 / sizeof(T);
     const uint32_t value_row = small ? k : (k + kPer - 1) / kPer * kPer, index_row = small ? k : (k + 7) / 8 * 8;
     for (uint32_t row = 0; row < static_cast<uint32_t>(info.outter); ++row) {
         AscendC::LocalTensor<T> score = src[row * inner];
-        if (!largest) v.mul(values, score, T(-1)), score = values;
+        if (!largest) {
+            v.mul(values, score, T(-1));
+            score = values;
+        }
         const AscendC::LocalTensor<uint32_t> index =
             has_index ? src_index[small ? row * inner : 0].template ReinterpretCast<uint32_t>() : numbers;
         sort_all(entries, score, index, tmp, inner / 32, site);
@@ -142,7 +148,10 @@ void top_k(Scratch scratch, const AscendC::LocalTensor<T>& dst_value, const Asce
         }
         if constexpr (has_finish) {
             order_pipes(AscendC::HardEvent::V_S, site);
-            if (finish.GetValue(row, site)) AscendC::Duplicate(dst_index[row * index_row], info.n, static_cast<int32_t>(k), site), v.wait();
+            if (finish.GetValue(row, site)) {
+                AscendC::Duplicate(dst_index[row * index_row], info.n, static_cast<int32_t>(k), site);
+                v.wait();
+            }
             order_pipes(AscendC::HardEvent::S_V, site);
         }
     }

@@ -69,51 +69,116 @@ struct Steps {
     int32_t n;
     Site site;
     void wait() const { pipe_barrier(Pipe::v, site); }
-    void add(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Add(d, a, b, n, site), wait(); }
-    void sub(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Sub(d, a, b, n, site), wait(); }
-    void mul(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Mul(d, a, b, n, site), wait(); }
-    void div(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Div(d, a, b, n, site), wait(); }
-    void max(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Max(d, a, b, n, site), wait(); }
-    void min(const Tensor& d, const Tensor& a, const Tensor& b) const { AscendC::Min(d, a, b, n, site), wait(); }
-    void add(const Tensor& d, const Tensor& a, T s) const { AscendC::Adds(d, a, s, n, site), wait(); }
-    void mul(const Tensor& d, const Tensor& a, T s) const { AscendC::Muls(d, a, s, n, site), wait(); }
-    void max(const Tensor& d, const Tensor& a, T s) const { AscendC::Maxs(d, a, s, n, site), wait(); }
-    void min(const Tensor& d, const Tensor& a, T s) const { AscendC::Mins(d, a, s, n, site), wait(); }
-    void clamp(const Tensor& d, const Tensor& a, T low, T high) const { max(d, a, low), min(d, d, high); }
-    void exp(const Tensor& d, const Tensor& a) const { AscendC::Exp(d, a, n, site), wait(); }
-    void log(const Tensor& d, const Tensor& a) const { AscendC::Ln(d, a, n, site), wait(); }
-    void sqrt(const Tensor& d, const Tensor& a) const { AscendC::Sqrt(d, a, n, site), wait(); }
-    void abs(const Tensor& d, const Tensor& a) const { AscendC::Abs(d, a, n, site), wait(); }
-    void relu(const Tensor& d, const Tensor& a) const { AscendC::Relu(d, a, n, site), wait(); }
-    void fill(const Tensor& d, T s) const { AscendC::Duplicate(d, s, n, site), wait(); }
-    void copy(const Tensor& d, const Tensor& a) const { AscendC::Adds(d, a, T(0), n, site), wait(); }
+    void add(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Add(d, a, b, n, site);
+        wait();
+    }
+    void sub(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Sub(d, a, b, n, site);
+        wait();
+    }
+    void mul(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Mul(d, a, b, n, site);
+        wait();
+    }
+    void div(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Div(d, a, b, n, site);
+        wait();
+    }
+    void max(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Max(d, a, b, n, site);
+        wait();
+    }
+    void min(const Tensor& d, const Tensor& a, const Tensor& b) const {
+        AscendC::Min(d, a, b, n, site);
+        wait();
+    }
+    void add(const Tensor& d, const Tensor& a, T s) const {
+        AscendC::Adds(d, a, s, n, site);
+        wait();
+    }
+    void mul(const Tensor& d, const Tensor& a, T s) const {
+        AscendC::Muls(d, a, s, n, site);
+        wait();
+    }
+    void max(const Tensor& d, const Tensor& a, T s) const {
+        AscendC::Maxs(d, a, s, n, site);
+        wait();
+    }
+    void min(const Tensor& d, const Tensor& a, T s) const {
+        AscendC::Mins(d, a, s, n, site);
+        wait();
+    }
+    void clamp(const Tensor& d, const Tensor& a, T low, T high) const {
+        max(d, a, low);
+        min(d, d, high);
+    }
+    void exp(const Tensor& d, const Tensor& a) const {
+        AscendC::Exp(d, a, n, site);
+        wait();
+    }
+    void log(const Tensor& d, const Tensor& a) const {
+        AscendC::Ln(d, a, n, site);
+        wait();
+    }
+    void sqrt(const Tensor& d, const Tensor& a) const {
+        AscendC::Sqrt(d, a, n, site);
+        wait();
+    }
+    void abs(const Tensor& d, const Tensor& a) const {
+        AscendC::Abs(d, a, n, site);
+        wait();
+    }
+    void relu(const Tensor& d, const Tensor& a) const {
+        AscendC::Relu(d, a, n, site);
+        wait();
+    }
+    void fill(const Tensor& d, T s) const {
+        AscendC::Duplicate(d, s, n, site);
+        wait();
+    }
+    void copy(const Tensor& d, const Tensor& a) const {
+        AscendC::Adds(d, a, T(0), n, site);
+        wait();
+    }
     // To whole numbers, inside float. Functions that need it take their steps as a template, so that only their use is an error elsewhere.
     void round(const Tensor& d, const Tensor& a, AscendC::RoundMode mode) const {
         static_assert(TOPROPE_LIKE_A2 || sizeof(T) == 0,
                       "this function rounds inside float, for which toprope has no way on this chip yet");
-        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
+        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site);
+        wait();
     }
     template <typename U>
     void cast(const Tensor& d, const AscendC::LocalTensor<U>& a, AscendC::RoundMode mode = AscendC::RoundMode::CAST_NONE) const {
-        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
+        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site);
+        wait();
     }
     template <typename U>
     void cast_out(const AscendC::LocalTensor<U>& d, const Tensor& a, AscendC::RoundMode mode = kNearest<U>) const {
-        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site), wait();
+        AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site);
+        wait();
     }
     // d = 1 / a, by a division (the reciprocal instruction is an approximation); ones is filled.
-    void invert(const Tensor& d, const Tensor& a, const Tensor& ones) const { fill(ones, T(1)), div(d, ones, a); }
+    void invert(const Tensor& d, const Tensor& a, const Tensor& ones) const {
+        fill(ones, T(1));
+        div(d, ones, a);
+    }
     // d = c[0] + c[1] a + ... + c[k] a^k; d must not be a.
     template <int k>
     void polynomial(const Tensor& d, const Tensor& a, const T (&c)[k]) const {
         mul(d, a, c[k - 1]);
-        for (int i = k - 2; i > 0; --i) add(d, d, c[i]), mul(d, d, a);
+        for (int i = k - 2; i > 0; --i) {
+            add(d, d, c[i]);
+            mul(d, d, a);
+        }
         add(d, d, c[0]);
     }
     // d = the sign of a as -1, 0 or 1, also for subnormal numbers.
     void sign(const Tensor& d, const Tensor& a) const {
-        mul(d, a, T(1e38f)), clamp(d, d, T(-1), T(1));
-        mul(d, d, T(1e38f)), clamp(d, d, T(-1), T(1));
+        mul(d, a, T(1e38f));
+        clamp(d, d, T(-1), T(1));
+        mul(d, d, T(1e38f));
+        clamp(d, d, T(-1), T(1));
     }
 };
 

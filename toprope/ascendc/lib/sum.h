@@ -87,19 +87,23 @@ void sum_columns(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const Asc
     const auto offsets = offset.template ReinterpretCast<uint32_t>();
     // turned[column, row] = src[row, column]
     const Steps<int32_t> r{static_cast<int32_t>(rows), site}, c{static_cast<int32_t>(inner), site};
-    AscendC::ArithProgression(step, 0, static_cast<int32_t>(inner * sizeof(T)), static_cast<int32_t>(rows), site), r.wait();
+    AscendC::ArithProgression(step, 0, static_cast<int32_t>(inner * sizeof(T)), static_cast<int32_t>(rows), site);
+    r.wait();
     const Steps<T> all{static_cast<int32_t>(inner * lines), site};
     if (lines != rows) all.fill(turned, T(0));
     for (uint32_t column = 0; column < inner; ++column) {
         r.add(offset, step, static_cast<int32_t>(column * sizeof(T)));
-        AscendC::Gather(turned[column * lines], src, offsets, 0u, rows, site), r.wait();
+        AscendC::Gather(turned[column * lines], src, offsets, 0u, rows, site);
+        r.wait();
     }
     const Steps<T> v{static_cast<int32_t>(lines), site};
     for (uint32_t column = 1; column < inner; ++column) v.add(turned[column * lines], turned[(column - 1) * lines], turned[column * lines]);
-    AscendC::ArithProgression(step, 0, static_cast<int32_t>(lines * sizeof(T)), static_cast<int32_t>(inner), site), c.wait();
+    AscendC::ArithProgression(step, 0, static_cast<int32_t>(lines * sizeof(T)), static_cast<int32_t>(inner), site);
+    c.wait();
     for (uint32_t row = 0; row < rows; ++row) {
         c.add(offset, step, static_cast<int32_t>(row * sizeof(T)));
-        AscendC::Gather(dst[row * inner], turned, offsets, 0u, inner, site), c.wait();
+        AscendC::Gather(dst[row * inner], turned, offsets, 0u, inner, site);
+        c.wait();
     }
 }
 
@@ -129,7 +133,10 @@ void reduce_matrix(Scratch scratch, const AscendC::LocalTensor<float>& dst, cons
     for (uint32_t first = 0; s.rows > 0 && first < rows; first += s.rows) {
         const Rows r{rows - first < s.rows ? rows - first : s.rows, width, site};
         AscendC::LocalTensor<float> from = src[first * width];
-        if constexpr (along == Along::min) r.all().mul(s.data[0], from, flip), from = s.data[0];
+        if constexpr (along == Along::min) {
+            r.all().mul(s.data[0], from, flip);
+            from = s.data[0];
+        }
         r.template reduce<along == Along::max || along == Along::min ? Fold::MAX : Fold::SUM>(s.blocks[0], from, n, s.partial, s.packed);
         if constexpr (along == Along::min) r.all(8).mul(s.blocks[0], s.blocks[0], flip);
         if constexpr (along == Along::mean) r.all(8).mul(s.blocks[0], s.blocks[0], 1.f / static_cast<float>(n));
@@ -154,7 +161,9 @@ void in_float(Scratch& scratch, const AscendC::LocalTensor<T>& dst, const Ascend
         const AscendC::LocalTensor<float> from = scratch.take<float>(count), to = scratch.take<float>(count);
         if (!scratch.enough()) return;
         const Steps<float> v{static_cast<int32_t>(count), site};
-        v.cast(from, src), sums(to, from), v.cast_out(dst, to);
+        v.cast(from, src);
+        sums(to, from);
+        v.cast_out(dst, to);
     }
 }
 

@@ -50,7 +50,10 @@ public:
     graphStatus GetShapeRange(Ranges& ranges) const { return ranges = ranges_, GRAPH_SUCCESS; }
     std::string GetName() const { return name_; }
     void SetShape(const Shape& shape) { shape_ = shape; }
-    void SetOriginShape(const Shape& shape) { origin_ = shape, has_origin_ = true; }
+    void SetOriginShape(const Shape& shape) {
+        origin_ = shape;
+        has_origin_ = true;
+    }
     void SetDataType(DataType type) { type_ = type; }
     void SetFormat(Format format) { format_ = format; }
     void SetOriginFormat(Format format) { origin_format_ = format; }

@@ -51,7 +51,11 @@ public:
         org_n_ = orgNIn;
         org_ka_ = orgKaIn;
         org_kb_ = orgKbIn;
-        if (m_ == 0) m_ = orgMIn, n_ = orgNIn, k_ = orgKaIn;
+        if (m_ == 0) {
+            m_ = orgMIn;
+            n_ = orgNIn;
+            k_ = orgKaIn;
+        }
         return 0;
     }
     int32_t SetALayout(int32_t b, int32_t s, int32_t n, int32_t g, int32_t d) { return set_layout(a_layout_, b, s, n, g, d); }
@@ -89,8 +93,12 @@ public:
     }
     int32_t SetSplitRange(int32_t maxBaseM = -1, int32_t maxBaseN = -1, int32_t maxBaseK = -1, int32_t minBaseM = -1, int32_t minBaseN = -1,
                           int32_t minBaseK = -1) {
-        limits_.most_m = maxBaseM, limits_.most_n = maxBaseN, limits_.most_k = maxBaseK;
-        limits_.least_m = minBaseM, limits_.least_n = minBaseN, limits_.least_k = minBaseK;
+        limits_.most_m = maxBaseM;
+        limits_.most_n = maxBaseN;
+        limits_.most_k = maxBaseK;
+        limits_.least_m = minBaseM;
+        limits_.least_n = minBaseN;
+        limits_.least_k = minBaseK;
         return 0;
     }
     int32_t SetTraverse(MatrixTraverse traverse) {
@@ -136,23 +144,49 @@ protected:
         AscendC::tiling::TCubeTiling t;
         const auto i = [](int64_t v) { return static_cast<int32_t>(v); };
         t.usedCoreNum = i(cores);
-        t.M = org_m_, t.N = org_n_, t.Ka = org_ka_, t.Kb = org_kb_;
-        t.singleCoreM = i(single_m), t.singleCoreN = i(single_n), t.singleCoreK = i(single_k);
-        t.baseM = i(cut.base_m), t.baseN = i(cut.base_n), t.baseK = i(cut.base_k);
-        t.depthA1 = i(cut.depth_a), t.depthB1 = i(cut.depth_b);
+        t.M = org_m_;
+        t.N = org_n_;
+        t.Ka = org_ka_;
+        t.Kb = org_kb_;
+        t.singleCoreM = i(single_m);
+        t.singleCoreN = i(single_n);
+        t.singleCoreK = i(single_k);
+        t.baseM = i(cut.base_m);
+        t.baseN = i(cut.base_n);
+        t.baseK = i(cut.base_k);
+        t.depthA1 = i(cut.depth_a);
+        t.depthB1 = i(cut.depth_b);
         t.stepM = t.stepN = 1;
-        t.stepKa = i(cut.step_ka), t.stepKb = i(cut.step_kb);
+        t.stepKa = i(cut.step_ka);
+        t.stepKb = i(cut.step_kb);
         t.isBias = bias_ ? 1 : 0;
         t.iterateOrder = traverse_ == MatrixTraverse::FIRSTN ? 1 : 0;
-        t.dbL0A = i(cut.db_a), t.dbL0B = i(cut.db_b), t.dbL0C = i(cut.db_c);
-        t.shareL1Size = i(buffers_.l1), t.shareL0CSize = i(buffers_.l0c), t.shareUbSize = 0;
+        t.dbL0A = i(cut.db_a);
+        t.dbL0B = i(cut.db_b);
+        t.dbL0C = i(cut.db_c);
+        t.shareL1Size = i(buffers_.l1);
+        t.shareL0CSize = i(buffers_.l0c);
+        t.shareUbSize = 0;
         t.transLength = i(cut.base_m * cut.base_n * 4);
-        t.batchM = batch_m_, t.batchN = batch_n_, t.singleBatchM = batch_m_, t.singleBatchN = batch_n_, t.BatchNum = batch_;
-        t.ALayoutInfoB = a_layout_[0], t.ALayoutInfoS = a_layout_[1], t.ALayoutInfoN = a_layout_[2], t.ALayoutInfoG = a_layout_[3],
+        t.batchM = batch_m_;
+        t.batchN = batch_n_;
+        t.singleBatchM = batch_m_;
+        t.singleBatchN = batch_n_;
+        t.BatchNum = batch_;
+        t.ALayoutInfoB = a_layout_[0];
+        t.ALayoutInfoS = a_layout_[1];
+        t.ALayoutInfoN = a_layout_[2];
+        t.ALayoutInfoG = a_layout_[3];
         t.ALayoutInfoD = a_layout_[4];
-        t.BLayoutInfoB = b_layout_[0], t.BLayoutInfoS = b_layout_[1], t.BLayoutInfoN = b_layout_[2], t.BLayoutInfoG = b_layout_[3],
+        t.BLayoutInfoB = b_layout_[0];
+        t.BLayoutInfoS = b_layout_[1];
+        t.BLayoutInfoN = b_layout_[2];
+        t.BLayoutInfoG = b_layout_[3];
         t.BLayoutInfoD = b_layout_[4];
-        t.CLayoutInfoB = c_layout_[0], t.CLayoutInfoS1 = c_layout_[1], t.CLayoutInfoN = c_layout_[2], t.CLayoutInfoG = c_layout_[3],
+        t.CLayoutInfoB = c_layout_[0];
+        t.CLayoutInfoS1 = c_layout_[1];
+        t.CLayoutInfoN = c_layout_[2];
+        t.CLayoutInfoG = c_layout_[3];
         t.CLayoutInfoS2 = c_layout_[4];
         result_ = t;
         return true;
@@ -176,7 +210,11 @@ private:
             (p.*get)(static_cast<Enum>(memory), bytes);
             return static_cast<int64_t>(bytes);
         };
-        buffers_.l0a = size(0), buffers_.l0b = size(1), buffers_.l0c = size(2), buffers_.l1 = size(3), buffers_.ub = size(5);
+        buffers_.l0a = size(0);
+        buffers_.l0b = size(1);
+        buffers_.l0c = size(2);
+        buffers_.l1 = size(3);
+        buffers_.ub = size(5);
     }
     static int32_t set(MatrixInfo& m, TPosition pos, CubeFormat format, DataType type, bool transposed) {
         m = {pos, format, type, transposed};
@@ -190,21 +228,53 @@ private:
     template <class T>
     auto put(T& t, int) -> decltype(t.set_baseM(0), void()) {
         const AscendC::tiling::TCubeTiling& r = result_;
-        t.set_usedCoreNum(r.usedCoreNum), t.set_M(r.M), t.set_N(r.N), t.set_Ka(r.Ka), t.set_Kb(r.Kb);
-        t.set_singleCoreM(r.singleCoreM), t.set_singleCoreN(r.singleCoreN), t.set_singleCoreK(r.singleCoreK);
-        t.set_baseM(r.baseM), t.set_baseN(r.baseN), t.set_baseK(r.baseK), t.set_depthA1(r.depthA1), t.set_depthB1(r.depthB1);
-        t.set_stepM(r.stepM), t.set_stepN(r.stepN), t.set_stepKa(r.stepKa), t.set_stepKb(r.stepKb), t.set_isBias(r.isBias);
-        t.set_transLength(r.transLength), t.set_iterateOrder(r.iterateOrder), t.set_shareMode(r.shareMode),
-            t.set_shareL1Size(r.shareL1Size);
-        t.set_shareL0CSize(r.shareL0CSize), t.set_shareUbSize(r.shareUbSize), t.set_batchM(r.batchM), t.set_batchN(r.batchN);
-        t.set_singleBatchM(r.singleBatchM), t.set_singleBatchN(r.singleBatchN), t.set_dbL0A(r.dbL0A), t.set_dbL0B(r.dbL0B),
-            t.set_dbL0C(r.dbL0C);
-        t.set_ALayoutInfoB(r.ALayoutInfoB), t.set_ALayoutInfoS(r.ALayoutInfoS), t.set_ALayoutInfoN(r.ALayoutInfoN);
-        t.set_ALayoutInfoG(r.ALayoutInfoG), t.set_ALayoutInfoD(r.ALayoutInfoD), t.set_BLayoutInfoB(r.BLayoutInfoB);
-        t.set_BLayoutInfoS(r.BLayoutInfoS), t.set_BLayoutInfoN(r.BLayoutInfoN), t.set_BLayoutInfoG(r.BLayoutInfoG);
-        t.set_BLayoutInfoD(r.BLayoutInfoD), t.set_CLayoutInfoB(r.CLayoutInfoB), t.set_CLayoutInfoS1(r.CLayoutInfoS1);
-        t.set_CLayoutInfoN(r.CLayoutInfoN), t.set_CLayoutInfoG(r.CLayoutInfoG), t.set_CLayoutInfoS2(r.CLayoutInfoS2),
-            t.set_BatchNum(r.BatchNum);
+        t.set_usedCoreNum(r.usedCoreNum);
+        t.set_M(r.M);
+        t.set_N(r.N);
+        t.set_Ka(r.Ka);
+        t.set_Kb(r.Kb);
+        t.set_singleCoreM(r.singleCoreM);
+        t.set_singleCoreN(r.singleCoreN);
+        t.set_singleCoreK(r.singleCoreK);
+        t.set_baseM(r.baseM);
+        t.set_baseN(r.baseN);
+        t.set_baseK(r.baseK);
+        t.set_depthA1(r.depthA1);
+        t.set_depthB1(r.depthB1);
+        t.set_stepM(r.stepM);
+        t.set_stepN(r.stepN);
+        t.set_stepKa(r.stepKa);
+        t.set_stepKb(r.stepKb);
+        t.set_isBias(r.isBias);
+        t.set_transLength(r.transLength);
+        t.set_iterateOrder(r.iterateOrder);
+        t.set_shareMode(r.shareMode);
+        t.set_shareL1Size(r.shareL1Size);
+        t.set_shareL0CSize(r.shareL0CSize);
+        t.set_shareUbSize(r.shareUbSize);
+        t.set_batchM(r.batchM);
+        t.set_batchN(r.batchN);
+        t.set_singleBatchM(r.singleBatchM);
+        t.set_singleBatchN(r.singleBatchN);
+        t.set_dbL0A(r.dbL0A);
+        t.set_dbL0B(r.dbL0B);
+        t.set_dbL0C(r.dbL0C);
+        t.set_ALayoutInfoB(r.ALayoutInfoB);
+        t.set_ALayoutInfoS(r.ALayoutInfoS);
+        t.set_ALayoutInfoN(r.ALayoutInfoN);
+        t.set_ALayoutInfoG(r.ALayoutInfoG);
+        t.set_ALayoutInfoD(r.ALayoutInfoD);
+        t.set_BLayoutInfoB(r.BLayoutInfoB);
+        t.set_BLayoutInfoS(r.BLayoutInfoS);
+        t.set_BLayoutInfoN(r.BLayoutInfoN);
+        t.set_BLayoutInfoG(r.BLayoutInfoG);
+        t.set_BLayoutInfoD(r.BLayoutInfoD);
+        t.set_CLayoutInfoB(r.CLayoutInfoB);
+        t.set_CLayoutInfoS1(r.CLayoutInfoS1);
+        t.set_CLayoutInfoN(r.CLayoutInfoN);
+        t.set_CLayoutInfoG(r.CLayoutInfoG);
+        t.set_CLayoutInfoS2(r.CLayoutInfoS2);
+        t.set_BatchNum(r.BatchNum);
     }
     template <class T>
     void put(T& t, long) {
@@ -237,7 +307,9 @@ public:
         return 0;
     }
     int32_t SetSingleShape(int32_t singleMIn = -1, int32_t singleNIn = -1, int32_t singleKIn = -1) {
-        single_m_ = singleMIn, single_n_ = singleNIn, single_k_ = singleKIn;
+        single_m_ = singleMIn;
+        single_n_ = singleNIn;
+        single_k_ = singleKIn;
         return 0;
     }
     int32_t SetSingleRange(int32_t maxM = -1, int32_t maxN = -1, int32_t maxK = -1, int32_t minM = -1, int32_t minN = -1,
@@ -246,12 +318,16 @@ public:
         return 0;
     }
     int32_t SetAlignSplit(int32_t alignM, int32_t alignN, int32_t alignK) {
-        align_m_ = alignM, align_n_ = alignN, align_k_ = alignK;
+        align_m_ = alignM;
+        align_n_ = alignN;
+        align_k_ = alignK;
         return 0;
     }
     void EnableMultiCoreSplitK(bool flag) { split_k_ = flag; }
     int32_t GetSingleShape(int32_t& shapeM, int32_t& shapeN, int32_t& shapeK) {
-        shapeM = result_.singleCoreM, shapeN = result_.singleCoreN, shapeK = result_.singleCoreK;
+        shapeM = result_.singleCoreM;
+        shapeN = result_.singleCoreN;
+        shapeK = result_.singleCoreK;
         return 0;
     }
     int32_t GetCoreNum(int32_t& dim, int32_t& mDim, int32_t& nDim) {
@@ -282,8 +358,14 @@ protected:
                 cut.cycles += static_cast<double>(cores) * static_cast<double>((m + n) * k) * 1e-3;
                 // Whole rows for every core are worth a little: kernels of samples count on them when the cuts are much alike.
                 const double price = cut.cycles * (n == n_ && cores > 1 ? kRowsWorth : 1.0);
-                if (cut.valid() && price < best_price)
-                    best = cut, best_price = price, best_m = m, best_n = n, best_k = k, best_cores = cores;
+                if (cut.valid() && price < best_price) {
+                    best = cut;
+                    best_price = price;
+                    best_m = m;
+                    best_n = n;
+                    best_k = k;
+                    best_cores = cores;
+                }
             }
         return best.valid() && write(best, best_m, best_n, best_k, best_cores);
     }
@@ -301,7 +383,9 @@ private:
 
     bool seen(int64_t m, int64_t n, int64_t k) {
         const bool same = m == last_[0] && n == last_[1] && k == last_[2];
-        last_[0] = m, last_[1] = n, last_[2] = k;
+        last_[0] = m;
+        last_[1] = n;
+        last_[2] = k;
         return same;
     }
     int64_t dim_ = 1, single_m_ = -1, single_n_ = -1, single_k_ = -1, align_m_ = -1, align_n_ = -1, align_k_ = -1;

@@ -40,14 +40,18 @@ template <typename Shape, typename Tiling>
 void layer_tiling(const Shape& shape, uint32_t element_bytes, Tiling& tiling) {
     const RowShape r = layer_shape(shape, element_bytes);
     const auto b = static_cast<uint32_t>(shape.GetDim(0));
-    TOPROPE_SET(tiling, bLength, b), TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b), TOPROPE_SET(tiling, hLength, r.width);
+    TOPROPE_SET(tiling, bLength, b);
+    TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b);
+    TOPROPE_SET(tiling, hLength, r.width);
     TOPROPE_SET(tiling, originalHLength, static_cast<uint32_t>(shape.GetDim(shape.GetDimNum() - 1)));
 }
 template <typename Shape, typename Tiling>
 void norm_tiling(const Shape& shape, const Shape& original, uint32_t element_bytes, Tiling& tiling) {
     const RowShape r = row_shape(shape, element_bytes);
     const auto b = static_cast<uint32_t>(shape.GetDim(0));
-    TOPROPE_SET(tiling, bLength, b), TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b), TOPROPE_SET(tiling, hLength, r.width);
+    TOPROPE_SET(tiling, bLength, b);
+    TOPROPE_SET(tiling, sLength, b == 0 ? 0u : r.rows / b);
+    TOPROPE_SET(tiling, hLength, r.width);
     TOPROPE_SET(tiling, originalHLength, static_cast<uint32_t>(original.GetDim(original.GetDimNum() - 1)));
 }
 
@@ -175,7 +179,8 @@ void GetLayerNormMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, c
 template <typename Shape, typename Tiling>
 void GetLayerNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t typeSize, const bool, const bool, Tiling& tiling) {
     const toprope::RowShape r = toprope::row_shape(srcShape, typeSize);
-    TOPROPE_SET(tiling, aLength, r.rows), TOPROPE_SET(tiling, rLength, static_cast<uint32_t>(srcShape.GetDim(srcShape.GetDimNum() - 1)));
+    TOPROPE_SET(tiling, aLength, r.rows);
+    TOPROPE_SET(tiling, rLength, static_cast<uint32_t>(srcShape.GetDim(srcShape.GetDimNum() - 1)));
 }
 // typeSizeU: gamma and beta; typeSizeT: the matrix.
 template <typename Shape>
@@ -249,8 +254,10 @@ void GetGroupNormMaxMinTmpSize(const Shape& srcShape, const uint32_t, const bool
 }
 template <typename Shape, typename Tiling>
 void GetGroupNormNDTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t, const bool, const uint32_t groupNum, Tiling& tiling) {
-    TOPROPE_SET(tiling, n, static_cast<uint32_t>(srcShape.GetDim(0))), TOPROPE_SET(tiling, c, static_cast<uint32_t>(srcShape.GetDim(1)));
-    TOPROPE_SET(tiling, hw, static_cast<uint32_t>(srcShape.GetDim(2) * srcShape.GetDim(3))), TOPROPE_SET(tiling, g, groupNum);
+    TOPROPE_SET(tiling, n, static_cast<uint32_t>(srcShape.GetDim(0)));
+    TOPROPE_SET(tiling, c, static_cast<uint32_t>(srcShape.GetDim(1)));
+    TOPROPE_SET(tiling, hw, static_cast<uint32_t>(srcShape.GetDim(2) * srcShape.GetDim(3)));
+    TOPROPE_SET(tiling, g, groupNum);
     TOPROPE_SET(tiling, d, static_cast<uint32_t>(srcShape.GetDim(1)) / groupNum);
 }
 

@@ -90,7 +90,8 @@ inline void GetMeanMaxMinTmpSize(const uint32_t n, const uint32_t srcTypeSize, c
     toprope::give_space(wide + toprope::sum_space(n, accTypeSize), maxSize, minSize);
 }
 inline void GetMeanTmpBufferFactorSize(const uint32_t, uint32_t& maxLiveNodeCount, uint32_t& extraBuffer) {
-    maxLiveNodeCount = 2, extraBuffer = 4096;
+    maxLiveNodeCount = 2;
+    extraBuffer = 4096;
 }
 
 // ---- quantisation --------------------------------------------------------------------------------------------------------------
@@ -103,7 +104,10 @@ void GetAscendQuantMaxMinTmpSize(const Shape& srcShape, const uint32_t, uint32_t
     const uint64_t all = 2 * row + toprope::whole_space(toprope::padded_to(toprope::elements_of(srcShape), 128) * 2);
     maxValue = static_cast<uint32_t>(all > 3 * row ? all : 3 * row);
 }
-inline void GetAscendQuantTmpBufferFactorSize(uint32_t& maxLiveNodeCount, uint32_t& extraBuf) { maxLiveNodeCount = 3, extraBuf = 768; }
+inline void GetAscendQuantTmpBufferFactorSize(uint32_t& maxLiveNodeCount, uint32_t& extraBuf) {
+    maxLiveNodeCount = 3;
+    extraBuf = 768;
+}
 template <typename Shape>
 void GetAscendDequantMaxMinTmpSize(const Shape& srcShape, const uint32_t, uint32_t& maxValue, uint32_t& minValue) {
     toprope::give_space(2 * toprope::whole_space(toprope::padded_to(toprope::last_of(srcShape), 64) * 4), maxValue, minValue);
@@ -183,8 +187,8 @@ void GetPadMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, uint32_
 }
 template <typename Shape, typename Tiling>
 void PadTilingFunc(const Shape srcShape, const Shape oriSrcShape, const uint32_t, const uint32_t, Tiling& tiling) {
-    TOPROPE_SET(tiling, srcHeight, static_cast<uint32_t>(srcShape.GetDim(0))),
-        TOPROPE_SET(tiling, srcWidth, static_cast<uint32_t>(srcShape.GetDim(1)));
+    TOPROPE_SET(tiling, srcHeight, static_cast<uint32_t>(srcShape.GetDim(0)));
+    TOPROPE_SET(tiling, srcWidth, static_cast<uint32_t>(srcShape.GetDim(1)));
     TOPROPE_SET(tiling, srcOriWidth, static_cast<uint32_t>(oriSrcShape.GetDim(1)));
 }
 template <typename Platform, typename Shape>
@@ -193,8 +197,8 @@ void GetUnPadMaxMinTmpSize(const Platform&, const Shape& srcShape, const uint32_
 }
 template <typename Shape, typename Tiling>
 void UnPadTilingFunc(const Shape srcShape, const uint32_t, const uint32_t, Tiling& tiling) {
-    TOPROPE_SET(tiling, srcHeight, static_cast<uint32_t>(srcShape.GetDim(0))),
-        TOPROPE_SET(tiling, srcWidth, static_cast<uint32_t>(srcShape.GetDim(1)));
+    TOPROPE_SET(tiling, srcHeight, static_cast<uint32_t>(srcShape.GetDim(0)));
+    TOPROPE_SET(tiling, srcWidth, static_cast<uint32_t>(srcShape.GetDim(1)));
 }
 // Offsets for every element; bytes are spread as half.
 template <typename Platform, typename Shape>

@@ -19,11 +19,14 @@ template <typename Shape, typename Tiling>
 void GetTransposeTilingInfo(const Shape& srcShape, const uint32_t, const uint32_t, const uint32_t transposeTypeIn, Tiling& tiling) {
     const auto dim = [&](size_t i) { return static_cast<uint32_t>(srcShape.GetDim(i)); };
     if (transposeTypeIn == 7) {
-        TOPROPE_SET(tiling, param1, dim(0)), TOPROPE_SET(tiling, param2, dim(1));
+        TOPROPE_SET(tiling, param1, dim(0));
+        TOPROPE_SET(tiling, param2, dim(1));
         return;
     }
-    TOPROPE_SET(tiling, param0, dim(0)), TOPROPE_SET(tiling, param1, dim(1));
-    TOPROPE_SET(tiling, param2, dim(2)), TOPROPE_SET(tiling, param3, dim(3));
+    TOPROPE_SET(tiling, param0, dim(0));
+    TOPROPE_SET(tiling, param1, dim(1));
+    TOPROPE_SET(tiling, param2, dim(2));
+    TOPROPE_SET(tiling, param3, dim(3));
 }
 // Older names.
 template <typename Shape>

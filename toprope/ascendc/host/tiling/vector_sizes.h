@@ -14,7 +14,10 @@ namespace toprope {
 // Below `least` bytes a function does not work; more than `most` it does not use.
 struct SpaceRange {
     uint32_t least, most;
-    void give(uint32_t& max_value, uint32_t& min_value) const { max_value = most, min_value = least; }
+    void give(uint32_t& max_value, uint32_t& min_value) const {
+        max_value = most;
+        min_value = least;
+    }
 };
 constexpr uint64_t padded_to(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -133,7 +136,8 @@ void GetXorMaxMinTmpSize(const Shape& srcShape, const uint32_t typeSize, const b
     maxValue = minValue = static_cast<uint32_t>(toprope::padded_to(static_cast<uint64_t>(srcShape.GetShapeSize()) * typeSize, 32));
 }
 inline void GetXorTmpBufferFactorSize(const uint32_t, uint32_t& maxLiveNodeCount, uint32_t& extraBuffer) {
-    maxLiveNodeCount = 1, extraBuffer = 32;
+    maxLiveNodeCount = 1;
+    extraBuffer = 32;
 }
 template <typename Shape>
 void GetPowerMaxMinTmpSize(const Shape& srcShape1, const Shape& srcShape2, const bool typeIsInt, const uint32_t typeSize, const bool,

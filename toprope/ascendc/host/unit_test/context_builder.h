@@ -65,7 +65,10 @@ public:
     Self& AppendAttr(const std::vector<std::vector<int64_t>>& rows) {
         std::vector<int64_t> all;
         std::vector<uint64_t> counts;
-        for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end()), counts.push_back(row.size());
+        for (const auto& row : rows) {
+            all.insert(all.end(), row.begin(), row.end());
+            counts.push_back(row.size());
+        }
         return node().attributes.add_lists(all.data(), counts.data(), rows.size()), self();
     }
 
@@ -86,7 +89,10 @@ private:
     static std::vector<gert::AnchorInstanceInfo> anchors(const std::vector<uint32_t>& counts, std::vector<gert::TensorSlot>& slots) {
         std::vector<gert::AnchorInstanceInfo> out;
         uint32_t start = 0;
-        for (uint32_t count : counts) out.emplace_back(start, count), start += count;
+        for (uint32_t count : counts) {
+            out.emplace_back(start, count);
+            start += count;
+        }
         if (slots.size() < start) slots.resize(start);
         return out;
     }

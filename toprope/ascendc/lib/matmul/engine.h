@@ -108,7 +108,10 @@ public:
     const AscendC::tiling::TCubeTiling& tiling() const { return t_; }
 
     void serve(const MatmulJob& job, Site site) {
-        if (job.hf32) AscendC::SetHF32Mode(true), AscendC::SetHF32TransMode(job.hf32_zero);
+        if (job.hf32) {
+            AscendC::SetHF32Mode(true);
+            AscendC::SetHF32TransMode(job.hf32_zero);
+        }
         switch (job.request) {
             case Request::iterate:
                 if (Blocks(t_, job).chosen(kChoice, job.block)) compute(job, site);

@@ -27,7 +27,8 @@ public:
         if (job.request == Request::init) {
             // Both vector cores of a block announce the object; its buffers are set aside once for a tiling.
             if (me.served_ && std::memcmp(&me.served_tiling_, &tiling, sizeof tiling) == 0) return;
-            me.served_ = true, me.served_tiling_ = tiling;
+            me.served_ = true;
+            me.served_tiling_ = tiling;
             me.engine_.init(tiling, AscendC::GetTPipePtr(), site);
         } else
             me.engine_.serve(job, site);
@@ -48,8 +49,13 @@ protected:
         const uint8_t number = job_.object;
         job_ = MatmulJob{};
         job_.object = number;
-        job_.m = t.M, job_.n = t.N, job_.ka = t.Ka, job_.kb = t.Kb;
-        job_.single_m = t.singleCoreM, job_.single_n = t.singleCoreN, job_.single_k = t.singleCoreK;
+        job_.m = t.M;
+        job_.n = t.N;
+        job_.ka = t.Ka;
+        job_.kb = t.Kb;
+        job_.single_m = t.singleCoreM;
+        job_.single_n = t.singleCoreN;
+        job_.single_k = t.singleCoreK;
         restart();
         if constexpr (kRole == MatmulRole::remote)
             if (!launch_info.mixed) {

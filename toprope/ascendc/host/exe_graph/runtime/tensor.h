@@ -89,7 +89,10 @@ public:
     const void* GetAddr() const { return placement_ == kFollowing ? this + 1 : data_; }
     void* GetAddr() { return placement_ == kFollowing ? this + 1 : data_; }
     TensorData GetTensorData() const { return TensorData(const_cast<void*>(GetAddr()), GetSize(), placement_); }
-    void SetData(const TensorData& data) { data_ = data.GetAddr(), placement_ = kOnHost; }
+    void SetData(const TensorData& data) {
+        data_ = data.GetAddr();
+        placement_ = kOnHost;
+    }
     void SetSize(size_t) {}
     void SetAddr(void* data) { data_ = data; }
     size_t GetSize() const { return static_cast<size_t>(ge::GetSizeInBytes(GetShapeSize(), type_)); }
