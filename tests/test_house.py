@@ -66,7 +66,7 @@ ORDER = [
 ]
 # Inside the header library, and inside serve/: the same, between the rooms. kernel_operator.h belongs to lib, which it brings along.
 HEADER_ROOMS = ["machine", "api", "lib", "host", "acl", "standalone"]
-SERVE_ROOMS = ["errors", "batching", "kernels", "model", "engine", "http", "planning", "merging"]
+SERVE_ROOMS = ["errors", "batching", "kernels", "npu", "model", "engine", "http", "planning", "merging"]
 
 
 # Names that several modules have, and how many. A verb of the command line (commands/X.py) may be called like the room it opens; the others

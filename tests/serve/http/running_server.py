@@ -51,11 +51,16 @@ class RunningServer:
 
 @contextlib.contextmanager
 def running_server(
-    folder: Path, *, limits: SchedulerLimits | None = None, kv_bytes: int = 1 << 21, **options: Any
+    folder: Path,
+    *,
+    limits: SchedulerLimits | None = None,
+    kv_bytes: int = 1 << 21,
+    engine: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Iterator[RunningServer]:
     """Serve `folder` as the model `tiny` on a free port of this machine."""
     limits = limits or SchedulerLimits(max_batch_size=8, max_tokens=64)
-    config = EngineConfig(kv_bytes=kv_bytes, limits=limits, threads=1)
+    config = EngineConfig(kv_bytes=kv_bytes, limits=limits, threads=1, **(engine or {}))
     server = Server(
         open_tokenizer(folder), functools.partial(open_engine, folder, config), ServerOptions("tiny", **options)
     )

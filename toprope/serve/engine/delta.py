@@ -15,3 +15,4 @@ class Delta(NamedTuple):
     sampled: Sampled
     text: str
     finish_reason: FinishReason | None
+    chip_s: float | None = None  # since the request came, on the chip whose operators are timed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -21,9 +21,12 @@ from toprope.serve.engine.sampler import Sampled, Sampler
 from toprope.serve.engine.text_stream import TextStream
 from toprope.serve.errors import ServeError
 from toprope.serve.kernels.attention import AttentionPlan
+from toprope.serve.kernels.chip_clock import ChipClock
 from toprope.serve.kernels.choose_kernels import load_kernels
+from toprope.serve.kernels.interface import Kernels
 from toprope.serve.kernels.kv_memory import KvMemory
 from toprope.serve.model.llama import Llama
+from toprope.serve.model.llama_config import LlamaConfig
 from toprope.serve.model.tokenizer import Tokenizer
 from toprope.serve.model.weights import open_model
 
@@ -44,6 +47,8 @@ class StepReport:
     batch: Batch
     seconds: float
     deltas: tuple[Delta, ...]
+    chip_s: float = 0.0  # the same on the chip, where operators are timed
+    operators_s: Mapping[str, float] = field(default_factory=dict)  # of which each operator has so much
 
 
 class Engine:
@@ -71,6 +76,7 @@ class Engine:
         self._clock = clock
         self._constraints = Constraints(tokenizer, model.config.vocab, model.config.end_tokens)
         self._texts: dict[str, TextStream] = {}
+        self._chip_began_s: dict[str, float] = {}  # when each live request came, by the chip's clock
         self._numbers = itertools.count()
 
     @classmethod
@@ -82,12 +88,7 @@ class Engine:
         limits = replace(config.limits, max_model_len=min(config.limits.max_model_len, files.config.context_tokens))
         if config.threads:
             torch.set_num_threads(config.threads)
-        shape = None if config.batch_invariant else (files.config.hidden, 2 * files.config.ffn)
-        kernels = load_kernels(getattr(torch, config.dtype), config.kernels, shape)
-        if config.batch_invariant and not kernels.batch_invariant:
-            raise ValueError(
-                "torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones"
-            )
+        kernels = _kernels(files.config, config)
         model = Llama(files.config, files.tensors, kernels, max_tokens=limits.max_tokens)
         return cls.around(model, replace(config, limits=limits), tokenizer=tokenizer)
 
@@ -107,6 +108,10 @@ class Engine:
         return cls(model, memory, Scheduler(cache, config.limits, config.policy), tokenizer=tokenizer)
 
     @property
+    def _chip(self) -> ChipClock | None:
+        return self.model.kernels.chip
+
+    @property
     def has_work(self) -> bool:
         """True while any request is live."""
         return self.scheduler.has_work
@@ -124,6 +129,8 @@ class Engine:
         except ServeError:
             self._constraints.drop(request.id)
             raise
+        if self._chip is not None:
+            self._chip_began_s[request.id] = self._chip.now_s
         if self.tokenizer is not None:
             tail = list(request.prompt_tokens[-_PROMPT_TAIL_TOKENS:])
             params = request.sampling
@@ -136,17 +143,21 @@ class Engine:
         self.scheduler.abort(request_id)
         self._constraints.drop(request_id)
         self._texts.pop(request_id, None)
+        self._chip_began_s.pop(request_id, None)
 
     def step(self) -> StepReport:
         """Compute one batch. An exception leaves the scheduler's state unknown: build a new engine after it."""
-        began = self._clock()
+        began, chip = self._clock(), self._chip
+        before = (chip.now_s, dict(chip.seconds)) if chip else (0.0, {})
         batch = self.scheduler.step(began)
         self.memory.move(batch.swap_out, batch.copies, batch.swap_in)
         sampled = self._compute(batch) if batch.entries else {}
         now = self._clock()
         outputs = self.scheduler.update(batch, {key: value.token for key, value in sampled.items()}, now)
         deltas = tuple(self._delta(o.request, sampled[o.request.id], o.finish_reason) for o in outputs)
-        return StepReport(batch, now - began, deltas)
+        if chip is None:
+            return StepReport(batch, now - began, deltas)
+        return StepReport(batch, now - began, deltas, chip.now_s - before[0], chip.since(before[1]))
 
     def generate(
         self, prompts: Sequence[Sequence[int]], max_tokens: int | Sequence[int], sampling: SamplingParams | None = None
@@ -174,10 +185,12 @@ class Engine:
 
     def _delta(self, request: Request, sampled: Sampled, reason: FinishReason | None) -> Delta:
         stream = self._texts.get(request.id)
+        chip_s = self._chip.now_s - self._chip_began_s[request.id] if self._chip else None
         if reason is not None:
             self._constraints.drop(request.id)
         if stream is None:
-            return Delta(request.id, sampled, "", reason)
+            self._forget(request.id, reason)
+            return Delta(request.id, sampled, "", reason, chip_s)
         text = "" if reason is FinishReason.STOP else stream.push(sampled.token)  # the end token is not text
         if stream.stopped and reason is not FinishReason.STOP:
             if reason is None:
@@ -187,4 +200,32 @@ class Engine:
         if reason is not None:
             text += stream.finish()
             del self._texts[request.id]
-        return Delta(request.id, sampled, text, reason)
+        self._forget(request.id, reason)
+        return Delta(request.id, sampled, text, reason, chip_s)
+
+    def _forget(self, request_id: str, reason: FinishReason | None) -> None:
+        if reason is not None:
+            self._chip_began_s.pop(request_id, None)
+
+
+def _kernels(shape: LlamaConfig, config: EngineConfig) -> Kernels:
+    """The kernels that `config` asks for, for a model of this shape."""
+    if config.device == "npu":
+        from toprope.serve.npu.npu_kernels import (
+            NpuKernels,
+            check_heads,
+        )  # the operator library is read only where it is used
+        from toprope.serve.npu.timed_kernels import TimedKernels
+
+        check_heads(shape.heads, shape.kv_heads, shape.head)
+        if config.executes_operators:
+            if config.batch_invariant:
+                raise ValueError(
+                    "the operators do not promise batch invariance\n  cure: use --device cpu, or --estimate"
+                )
+            return NpuKernels(config.chip)
+    measured = None if config.batch_invariant else (shape.hidden, 2 * shape.ffn)
+    kernels = load_kernels(getattr(torch, config.dtype), config.kernels, measured)
+    if config.batch_invariant and not kernels.batch_invariant:
+        raise ValueError("torch kernels are not batch-invariant\n  cure: install a C++ compiler for the compiled ones")
+    return TimedKernels(kernels, config.chip) if config.estimate else kernels

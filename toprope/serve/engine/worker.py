@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -56,6 +56,9 @@ class Ready:
     kernels: str
     dtype: str
     end_tokens: frozenset[int]
+    chip: str = ""  # whose time is predicted
+    executes_operators: bool = False
+    left_out: tuple[str, ...] = ()  # what that time does not contain
 
 
 class Refused(NamedTuple):
@@ -76,6 +79,9 @@ class StepNews:
     batch_tokens: int
     preemptions: tuple[Preemption, ...] = ()
     cached_tokens: dict[str, int] = field(default_factory=dict)
+    chip_s: float = 0.0
+    operators_s: Mapping[str, float] = field(default_factory=dict)
+    error_findings: Mapping[str, int] = field(default_factory=dict)  # by code, of all launches so far
 
 
 @dataclass(frozen=True)
@@ -184,6 +190,7 @@ def _take(pipe: _Line, engine: Engine, message: object) -> None:
 
 def _news(engine: Engine, report: StepReport) -> StepNews:
     batch = report.batch
+    chip = engine.model.kernels.chip
     first = [entry.request for entry in batch.entries if entry.samples and entry.request.output_length <= 1]
     return StepNews(
         deltas=report.deltas,
@@ -193,11 +200,14 @@ def _news(engine: Engine, report: StepReport) -> StepNews:
         batch_tokens=batch.token_count,
         preemptions=batch.preemptions,
         cached_tokens={request.id: request.cached_tokens for request in first if request.cached_tokens},
+        chip_s=report.chip_s,
+        operators_s=report.operators_s,
+        error_findings=dict(chip.codes) if chip else {},
     )
 
 
 def _ready(engine: Engine) -> Ready:
-    model, memory = engine.model, engine.memory
+    model, memory, chip = engine.model, engine.memory, engine.model.kernels.chip
     return Ready(
         max_model_len=min(engine.scheduler.limits.max_model_len, engine.scheduler.cache.token_capacity + 1),
         vocab=model.config.vocab,
@@ -206,6 +216,9 @@ def _ready(engine: Engine) -> Ready:
         kernels=model.kernels.name,
         dtype=str(memory.dtype).removeprefix("torch."),
         end_tokens=model.config.end_tokens,
+        chip=chip.chip if chip else "",
+        executes_operators=bool(chip and chip.executes),
+        left_out=chip.left_out if chip else (),
     )
 
 

@@ -15,7 +15,7 @@ from toprope.serve.engine.sampler import Sampled
 from toprope.serve.errors import ServeError
 from toprope.serve.http.metrics import Metrics
 from toprope.serve.http.openai_requests import Job
-from toprope.serve.http.openai_responses import Choice, ResponseWriter
+from toprope.serve.http.openai_responses import Choice, ResponseWriter, chip_gap_s
 from toprope.serve.http.tool_calls import CallReader
 from toprope.serve.model.tokenizer import Tokenizer
 
@@ -158,7 +158,11 @@ class Generation:
             self._metrics.next_token(now - self._last_token_s[choice.index])
         self._last_token_s[choice.index] = now
         choice.output_tokens += 1
+        choice.chip_last_s = delta.chip_s
+        if choice.output_tokens == 1:
+            choice.chip_first_s = delta.chip_s
         if delta.finish_reason is not None:
+            self._metrics.chip.answered(choice.chip_first_s, chip_gap_s(choice))
             choice.finish_reason = delta.finish_reason.value
             self._end(choice, delta.finish_reason.value)
 

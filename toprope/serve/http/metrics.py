@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from toprope.serve.batching.scheduler import SchedulerStats
 from toprope.serve.engine.worker import StepNews
+from toprope.serve.http.chip_metrics import ChipMetrics
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -36,6 +37,7 @@ class Metrics:
         self._whole = self._histogram("request_seconds", "From arrival to the last token", _SECONDS)
         self._step = self._histogram("step_seconds", "One step of the engine", _SECONDS)
         self._batch = self._histogram("batch_size", "Requests per step", _SIZES)
+        self.chip = ChipMetrics(self.registry)
         self._steps: deque[dict[str, float]] = deque(maxlen=_HISTORY)
         self._recent: dict[str, deque[float]] = {
             name: deque(maxlen=_HISTORY) for name in ("first_token", "per_token", "request")
@@ -57,6 +59,7 @@ class Metrics:
             self._tokens_lost.inc(event.tokens_lost)
             self._events.append({"request": event.request_id, "tokens_lost": event.tokens_lost, "mode": event.mode.value,
                                  "kv_before": event.kv_use_before, "kv_after": event.kv_use_after})  # fmt: skip
+        self.chip.step(news)
         if news.batch_size:
             self._output_tokens.inc(len(news.deltas))
             self._step.observe(news.seconds)

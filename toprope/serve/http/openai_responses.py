@@ -30,6 +30,8 @@ class Choice:
     sampled: list[Sampled] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     finish_reason: str | None = None
+    chip_first_s: float | None = None  # on the chip whose operators are timed: to the first token, and to the last
+    chip_last_s: float | None = None
 
 
 class ResponseWriter:
@@ -117,12 +119,28 @@ def usage(choices: Sequence[Choice]) -> dict[str, Any]:
     """Token counts; a prompt is counted once however many answers it got."""
     prompts = {choice.prompt: choice for choice in reversed(choices)}.values()
     prompt, output = sum(c.prompt_tokens for c in prompts), sum(c.output_tokens for c in choices)
-    return {
+    found: dict[str, Any] = {
         "prompt_tokens": prompt,
         "completion_tokens": output,
         "total_tokens": prompt + output,
         "prompt_tokens_details": {"cached_tokens": sum(c.cached_tokens for c in prompts)},
     }
+    timed = [c for c in choices if c.chip_first_s is not None and c.chip_last_s is not None]
+    if timed:
+        found["chip_time"] = {"time_to_first_token_ms": [_ms(c.chip_first_s) for c in timed],
+                              "time_per_output_token_ms": [_ms(chip_gap_s(c)) for c in timed]}  # fmt: skip
+    return found
+
+
+def chip_gap_s(choice: Choice) -> float | None:
+    """The chip's mean time for each token behind the first."""
+    if choice.chip_first_s is None or choice.chip_last_s is None or choice.output_tokens < 2:
+        return None
+    return (choice.chip_last_s - choice.chip_first_s) / (choice.output_tokens - 1)
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1e3 * seconds, 4)
 
 
 def event(item: dict[str, Any] | str) -> bytes:

@@ -32,7 +32,7 @@ from toprope.errors import TopropeError
 from toprope.serve.batching.batch import PreemptionMode
 from toprope.serve.batching.policies import POLICY_NAMES, make_policy
 from toprope.serve.batching.scheduler import SchedulerLimits
-from toprope.serve.engine.engine_config import DTYPES, EngineConfig
+from toprope.serve.engine.engine_config import DEVICES, DTYPES, EngineConfig
 from toprope.serve.engine.engine_process import EngineProcess, EngineState, EngineUnavailable
 from toprope.serve.engine.worker import open_engine
 from toprope.serve.errors import BadRequest, PromptTooLong, ServeError
@@ -49,6 +49,7 @@ from toprope.serve.http.openai_requests import (
 )
 from toprope.serve.http.openai_responses import error_body, event
 from toprope.serve.model.tokenizer import Tokenizer, open_tokenizer
+from toprope.soc import load
 
 _log = logging.getLogger("toprope.serve")
 _WEB = Path(__file__).parent / "web"
@@ -135,6 +136,12 @@ class Server:
             },
         )
         self.app = Guard(routes, options.admission)
+
+    @property
+    def chip_report(self) -> str:
+        """What the steps took by the chip's operators so far; empty without a chip, or before a step."""
+        ready, chip = self.engine.ready, self.metrics.chip
+        return chip.report(ready) if ready and ready.chip and chip.steps else ""
 
     async def drain(self) -> None:
         """Refuse new requests, and wait until those in flight are answered or `drain_s` is over."""
@@ -273,6 +280,10 @@ class Server:
         if ready:
             about |= {"blocks": ready.blocks, "block_tokens": ready.block_tokens, "kernels": ready.kernels,
                       "dtype": ready.dtype, "max_model_len": ready.max_model_len}  # fmt: skip
+            if ready.chip:
+                about["chip"] = {"name": ready.chip, "executes_operators": ready.executes_operators,
+                                 "steps": self.metrics.chip.steps, "operator_seconds": dict(self.metrics.chip.seconds),
+                                 "not_in_it": ready.left_out, "error_findings": dict(self.metrics.chip.error_findings)}  # fmt: skip
         return JSONResponse({**about, **self.metrics.recent(), **inside})
 
 
@@ -353,7 +364,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         tokenizer = open_tokenizer(options.model)
         config = EngineConfig(
-            dtype=options.dtype,
+            dtype=options.dtype or ("float16" if options.device == "npu" and not options.estimate else "float32"),
+            device=options.device,
+            estimate=options.estimate,
+            chip=load(options.chip).name if options.device == "npu" else options.chip,
             kernels=options.kernels,
             batch_invariant=options.batch_invariant,
             threads=options.threads or len(options.cores),
@@ -403,6 +417,8 @@ def main(argv: list[str] | None = None) -> int:
     except EngineUnavailable as error:
         print(f"toprope serve: {error.message}", file=sys.stderr)
         return 1
+    if server.chip_report:
+        print(server.chip_report, file=sys.stderr)
     return 0
 
 
@@ -426,7 +442,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--host", default="127.0.0.1")
     add("--port", type=int, default=8000)
     add("--served-model-name", metavar="NAME", help="the name clients use (default: the file's)")
-    add("--dtype", choices=DTYPES, default="float32")
+    add("--dtype", choices=DTYPES, help="default: float32; float16 on the device npu")
+    add(
+        "--device",
+        choices=DEVICES,
+        default="cpu",
+        help="npu: the library's operators on the software NPU, each with its predicted time",
+    )
+    add("--estimate", action="store_true", help="with --device npu: the CPU computes, only the time is the chip's")
+    add(
+        "--chip",
+        default="ascend910b2",
+        help="whose time --device npu predicts, see `toprope socs` (default ascend910b2)",
+    )
     add("--kernels", choices=("auto", "compiled", "torch"), default="auto")
     add("--batch-invariant", action="store_true", help="refuse to start unless answers cannot depend on batch mates")
     add("--threads", type=int, default=0, help="threads of the engine (default: one per core)")

@@ -7,6 +7,7 @@ import ctypes
 import torch
 
 from toprope.serve.kernels.attention import AttentionPlan
+from toprope.serve.kernels.chip_clock import ChipClock
 from toprope.serve.kernels.interface import Linear
 from toprope.serve.kernels.kv_memory import KvMemory
 from toprope.serve.kernels.native import load_library
@@ -34,6 +35,8 @@ class CompiledKernels:
 
     name = "compiled"
     batch_invariant = True
+    memory: type[KvMemory] = KvMemory
+    chip: ChipClock | None = None
 
     def __init__(self, dtype: torch.dtype) -> None:
         suffix = {torch.float32: "f32", torch.bfloat16: "bf16"}.get(dtype)

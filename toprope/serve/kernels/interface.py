@@ -1,4 +1,4 @@
-"""The operations a model is made of, with two implementations: compiled C++ and plain torch."""
+"""The operations a model is made of; implemented in compiled C++, in plain torch, and by operators of the software NPU."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 
 from toprope.serve.kernels.attention import AttentionPlan
+from toprope.serve.kernels.chip_clock import ChipClock
 from toprope.serve.kernels.kv_memory import KvMemory
 
 
@@ -27,6 +28,14 @@ class Kernels(Protocol):
     name: str
     dtype: torch.dtype
     batch_invariant: bool  # a row's result is the same to the last bit whatever else is in the batch
+
+    @property
+    def memory(self) -> type[KvMemory]:
+        """The kind of cache whose layout these kernels read."""
+
+    @property
+    def chip(self) -> ChipClock | None:
+        """The clock of a chip, where operations have a predicted time."""
 
     def pack(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Linear:
         """Take a weight `[outer, inner]` and its bias `[outer]`."""

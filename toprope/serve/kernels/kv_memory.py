@@ -34,10 +34,12 @@ class KvMemory:
         self.blocks, self.block_tokens, self.layers = blocks, block_tokens, layers
         self.kv_heads, self.head, self.dtype = kv_heads, head, dtype
         self.shape = (layers, kv_heads, head, block_tokens)
-        shape = (layers, 2, kv_heads * head * block_tokens)
+        self.data, self.host = self._allocate(blocks), self._allocate(host_blocks)
+
+    def _allocate(self, blocks: int) -> torch.Tensor:
         # Zeros, not poison: the kernel multiplies what lies behind the last token by an exact zero.
-        self.data = torch.zeros((blocks, *shape), dtype=dtype)
-        self.host = torch.zeros((host_blocks, *shape), dtype=dtype)
+        shape = (blocks, self.layers, 2, self.kv_heads * self.head * self.block_tokens)
+        return torch.zeros(shape, dtype=self.dtype)
 
     @staticmethod
     def block_bytes(*, block_tokens: int, layers: int, kv_heads: int, head: int, dtype: torch.dtype) -> int:
@@ -54,11 +56,12 @@ class KvMemory:
 
     def move(self, swap_out: Sequence[BlockCopy], copies: Sequence[BlockCopy], swap_in: Sequence[BlockCopy]) -> None:
         """Carry out a step's block copies, each list in one go: device→host, device→device, host→device."""
-        for moves, source, target in (
-            (swap_out, self.data, self.host),
-            (copies, self.data, self.data),
-            (swap_in, self.host, self.data),
-        ):
-            if moves:
-                from_blocks, to_blocks = torch.tensor(moves).T
-                target[to_blocks] = source[from_blocks]
+        for moves, source, target in self._moves(swap_out, copies, swap_in):
+            from_blocks, to_blocks = torch.tensor(moves).T
+            target[to_blocks] = source[from_blocks]
+
+    def _moves(
+        self, swap_out: Sequence[BlockCopy], copies: Sequence[BlockCopy], swap_in: Sequence[BlockCopy]
+    ) -> list[tuple[Sequence[BlockCopy], torch.Tensor, torch.Tensor]]:
+        every = ((swap_out, self.data, self.host), (copies, self.data, self.data), (swap_in, self.host, self.data))
+        return [move for move in every if move[0]]

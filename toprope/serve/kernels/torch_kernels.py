@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from toprope.serve.kernels.attention import AttentionPlan
+from toprope.serve.kernels.chip_clock import ChipClock
 from toprope.serve.kernels.interface import Linear
 from toprope.serve.kernels.kv_memory import KvMemory
 
@@ -15,6 +16,8 @@ class TorchKernels:
 
     name = "torch"
     batch_invariant = False
+    memory: type[KvMemory] = KvMemory
+    chip: ChipClock | None = None
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype

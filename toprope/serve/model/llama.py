@@ -73,7 +73,7 @@ class Llama:
 
     def memory(self, *, blocks: int, block_tokens: int, host_blocks: int = 0) -> KvMemory:
         """A key/value cache that fits this model."""
-        return KvMemory(
+        return self.kernels.memory(
             blocks=blocks, block_tokens=block_tokens, layers=self.config.layers, kv_heads=self.config.kv_heads,
             head=self.config.head, dtype=self.kernels.dtype, host_blocks=host_blocks,
         )  # fmt: skip
