@@ -16,7 +16,9 @@ import numpy as np
 from toprope.errors import BadInput
 
 Values = Sequence[Any]
-Function = Callable[[Values], None]
+Shapes = dict[int, tuple[int, ...]]
+"""Of arguments (by their place) whose shape hangs on the data: how large the results are."""
+Function = Callable[[Values], Shapes | None]
 Array = np.ndarray[Any, Any]
 
 FUNCTIONS: dict[str, Function] = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,24 @@ from toprope.kernel import cores_of
 from toprope.project.ge_types import GE_TYPES
 from toprope.project.host import DYNAMIC, TensorValue
 from toprope.project.loaded import ProjectOperator, load_project
-from toprope.toolkit import training_functions  # noqa: F401  (its rows)
-from toprope.toolkit.functions import FUNCTIONS
-from toprope.toolkit.session import LaunchRow, Session
+from toprope.toolkit import (  # noqa: F401  (their rows)
+    array_functions,
+    attention_functions,
+    layer_functions,
+    loss_functions,
+    random_functions,
+    training_functions,
+)
+from toprope.toolkit.calls import Call, Item, Tensor
+from toprope.toolkit.executors import Executors, cores_and_paths
+from toprope.toolkit.functions import FUNCTIONS, Shapes
+from toprope.toolkit.session import GENERATED, LIBRARY, REFERENCE, LaunchRow, Session
 from toprope.trace import Array
 
 REFUSED, NO_EXECUTOR = 161002, 561003
+_PLAIN = {"conv2d": 0}  # of an operator of the library: the number of the format that it takes, where that is not ND
 PACKAGE = "toprope"
 """The folder of an installed operator package (opp/vendors/NAME) that holds its projects and `index.json`: function -> folder."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One argument of a call: `at` is its place in the flat list of the device library."""
-
-    at: int
-    data: dict[str, Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """A tensor's dimensions."""
-        return tuple(self.data["dims"])
 
 
 class Planner:
@@ -47,6 +43,9 @@ class Planner:
         self.session = session
         self.calls = 0
         self._operators: dict[str, ProjectOperator] = {}
+        assert session.soc is not None
+        self.executors = Executors(session.soc)
+        session.why = self.executors.why
 
     # ---- the two stages -----------------------------------------------------------------------------------------------------
 
@@ -58,8 +57,10 @@ class Planner:
             operator = self._operator(function)
             if operator is not None:
                 return self._project(function, operator, groups)
-            reference = FUNCTIONS.get(function)
-            if reference is None:
+            call = Call(function, groups, self._python)
+            if (answer := self._library(call) or self._generated(call)) is not None:
+                return answer
+            if function not in FUNCTIONS:
                 raise BadInput(
                     f"{function} has no executor",
                     cure="build a package or project that defines it and set ASCEND_CUSTOM_OPP_PATH, or toprope run --project FOLDER",
@@ -78,33 +79,119 @@ class Planner:
         tensors = [t for v in values for t in (v if isinstance(v, list) else [v]) if isinstance(t, np.ndarray)]
         moved = sum(t.nbytes for t in tensors)
         refused: TopropeError | None = None
+        shapes: Shapes | None = None
         try:
-            FUNCTIONS[function](values)
+            shapes = FUNCTIONS[function](values)
         except TopropeError as error:
             refused = error
-        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-            shapes = ", ".join(f"{t.dtype}{list(t.shape)}" for t in tensors)
+        except (
+            ArithmeticError,
+            IndexError,
+            KeyError,
+            NotImplementedError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            given = ", ".join(f"{t.dtype}{list(t.shape)}" for t in tensors)
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
             refused = BadInput(
-                f"the reference of {function} cannot do this call ({shapes}): {error}",
+                f"the reference of {function} cannot do this call ({given}): {why}",
                 cure="build a package or project that defines it, or use other types",
             )
         if refused is not None:
             self.session.take(
                 {"t": "refused", "message": refused.message, "cure": refused.cure, "at": message["at"]}, b""
             )
-            return "1", b""
+            return f"1\t{refused.message}", b""
         soc, clock = self.session.soc, self.session.clock
         assert soc is not None and clock is not None
         us = float(soc.number("launch.kernel_us")) if _has(soc, "launch.kernel_us") else 2.0
         us += moved / (soc.number("hbm.read_tbps") * 1e6)
         file, line = self.session.place(message["at"])
-        self.session.launches.append(LaunchRow(function, soc.aiv, us, file, line, message["stream"], "reference"))
+        self.session.launches.append(LaunchRow(function, soc.aiv, us, file, line, message["stream"], REFERENCE))
         clock.kernel(
             function, message["stream"], message["number"], message["epoch"], us, (0, soc.aiv), "reference, roofline"
         )
-        return "0", b""
+        told = [f"\nS\t{groups[at][0].at}\t{','.join(map(str, shape))}" for at, shape in (shapes or {}).items()]
+        return "".join(["0", *told]), b""
 
     # ---- operators ----------------------------------------------------------------------------------------------------------
+
+    def _library(self, call: Call) -> tuple[str, bytes] | None:
+        """The answer by an operator of the library."""
+        found = self.executors.library(call)
+        if found is None:
+            return None
+        made, operator = found
+        of = operator.definition
+        soc = self.session.soc
+        assert soc is not None
+
+        def described(tensor: Tensor | None) -> list[TensorValue]:
+            if tensor is None:
+                return []
+            item = items[tensor.at]
+            # A tensor is handed over dense, whatever format its memory was given.
+            return [TensorValue(tensor.shape, GE_TYPES[item.data["type"]], _PLAIN.get(made.operator, 2))]
+
+        items = {i.at: i for g in call.groups for i in g}
+
+        def ready() -> Any:
+            inputs, results = [described(t) for t in made.inputs], [described(t) for t in made.outputs]
+            prepared = operator.prepared(inputs, results, soc=soc, attributes=made.attributes)
+            return prepared, cores_and_paths(prepared.kernel, 1, soc, prepared.tiling.key, prepared.kernel.build)
+
+        kinds = "-".join(t.kind for t in made.inputs if t is not None)
+        built = self.executors.compiled(call, ready, f"{made.operator}-{kinds}-{soc.name}")
+        if built is None:
+            return None
+        prepared, (paths, counts) = built
+        tiling = prepared.tiling
+        shown = f"{call.function} ({made.operator})"
+        self.session.executors[shown] = LIBRARY
+        words = [f"p{t.at}" if t is not None else "0" for t in (*made.inputs, *made.outputs)]
+        lines = [f"0\t{tiling.workspace_bytes}\t{self.calls}\tkernel"]
+        for d, tensor in zip(prepared.definition.outputs, made.outputs, strict=True):
+            if d.initial is not None and all(v == 0 for v in d.initial):
+                lines.append(f"Z\t{tensor.at}")
+        assert len(words) == len(of.inputs) + len(of.outputs)
+        names = ",".join(p.name for p in prepared.kernel.entry.parameters)
+        row = [
+            prepared.kernel.name,
+            shown,
+            tiling.block_dim,
+            tiling.key,
+            *paths,
+            *counts,
+            names,
+            ",".join([*words, "w", "t"]),
+        ]
+        return "\n".join([*lines, "L\t" + "\t".join(map(str, row))]), tiling.data
+
+    def _generated(self, call: Call) -> tuple[str, bytes] | None:
+        """The answer by kernels that the tile language makes."""
+        soc = self.session.soc
+        assert soc is not None
+        made = self.executors.generated(call)
+        if made is None:
+            return None
+        shown = f"{call.function} (generated)"
+        lines = [f"0\t0\t{self.calls}\tkernel"]
+        for each, launch in made:
+            kernel = launch.kernel
+            built = self.executors.compiled(
+                call, partial(cores_and_paths, kernel, 1, soc, 0, kernel.build), f"{kernel.path.parent.name}-{soc.name}"
+            )
+            if built is None:
+                return None
+            paths, counts = built
+            words = [f"{'r' if t.as_it_lies else 'p'}{t.at}" for t in each.arrays] + [f"v{n}" for n in launch.numbers]
+            names = ",".join(p.name for p in kernel.entry.parameters)
+            row = [kernel.name, shown, launch.blocks, 0, *paths, *counts, names, ",".join(words)]
+            lines.append("L\t" + "\t".join(map(str, row)))
+        self.session.executors[shown] = GENERATED
+        return "\n".join(lines), b""
 
     def _operator(self, function: str) -> ProjectOperator | None:
         if function not in self._operators:

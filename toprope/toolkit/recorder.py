@@ -93,6 +93,7 @@ def follow(
                 line.answer(*answer)
             if message["t"] == "end":
                 at_end(session)
+    session.release()
     return session
 
 

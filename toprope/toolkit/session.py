@@ -52,6 +52,14 @@ _BUFFER = np.dtype(
         ("queue", "<u4"),
     ]
 )
+REAL, LIBRARY, GENERATED, REFERENCE = "kernel", "library", "generated", "reference"
+NAMES = {
+    REAL: "your kernels",
+    LIBRARY: "library kernels",
+    GENERATED: "generated kernels",
+    REFERENCE: "references (roofline)",
+}
+"""Who may answer a launch: the program's or user's own kernels, an operator of the library, a kernel of the tile language, a reference."""
 OTHERS = "block of "  # how a device block is called that no argument of the launch points to
 
 
@@ -65,7 +73,7 @@ class LaunchRow:
     file: str
     line: int
     stream: int = 0
-    executor: str = "kernel"
+    executor: str = REAL
     low_us: float | None = None
     high_us: float | None = None
 
@@ -100,6 +108,10 @@ class Session:
     memory_bytes: dict[str, int] = field(default_factory=lambda: {"live": 0, "peak": 0, "host": 0, "host_peak": 0})
     planner_for: Callable[[Session], Any] = lambda session: None
     planner: Any = None  # answers aclnn calls; made when the first is made
+    executors: dict[str, str] = field(
+        default_factory=dict
+    )  # kernel, as a launch shows it, to who answered; others are the program's own
+    why: dict[str, str] = field(default_factory=dict)  # aclnn function to why no kernel answered it
     operators: dict[str, Any] = field(default_factory=dict)  # projects that the caller has loaded, by file name
     _known: dict[bytes, tuple[tuple[float, float, float], list[Finding]]] = field(default_factory=dict)
 
@@ -131,6 +143,11 @@ class Session:
         size = os.fstat(memory_file).st_size
         self.memory = mmap.mmap(memory_file, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000))
         os.close(memory_file)
+
+    def release(self) -> None:
+        """Let go of the device memory: its address range is large, and a command may start hundreds of programs."""
+        self.planner = self.memory = None
+        self._known.clear()
 
     def _on_stream(self, message: dict[str, Any], payload: bytes) -> None:
         self.streams[message["id"]] = "default stream" if message.get("handle") else f"stream {message['id']}"
@@ -232,7 +249,8 @@ class Session:
         place = _place(message["at"])
         name = str(message["kernel"]).replace(RENAMED, "")
         at = place.file, place.line, message["stream"]
-        self.launches.append(LaunchRow(name, message["blocks"], us, *at, low_us=low, high_us=high))
+        executor = self.executors.get(name, REAL)
+        self.launches.append(LaunchRow(name, message["blocks"], us, *at, executor, low_us=low, high_us=high))
         for finding in findings:
             self.add(finding)
         kinds = [CORE_TYPES[c[2]] for c in message["cores"]]

@@ -17,7 +17,7 @@ from toprope.check.output import sarif
 from toprope.commandline import document
 from toprope.finding import Finding
 from toprope.toolkit.clock import LINK_SOURCE, perfetto
-from toprope.toolkit.session import CopyRow, Finished, LaunchRow, Session
+from toprope.toolkit.session import NAMES, REAL, REFERENCE, CopyRow, Finished, LaunchRow, Session
 
 
 def finish(finished: Finished, *, as_json_text: bool, verbose: bool = False, report: Path | None = None) -> None:
@@ -93,6 +93,11 @@ def as_json(session: Session) -> dict[str, Any]:
         "launches": [asdict(row) for row in session.launches],
         "copies": [asdict(row) for row in session.copies],
         "copies_source": LINK_SOURCE,
+        "operators": by_operator(session.launches),
+        "shares": shares(session.launches),
+        "why_reference": {
+            k: v for k, v in session.why.items() if k in {r.kernel for r in session.launches if r.executor == REFERENCE}
+        },
         "microseconds": sum(row.microseconds for row in session.launches),
         "device_microseconds": clock.end_us if clock else 0.0,
         "memory_peak_bytes": session.memory_bytes["peak"],
@@ -106,9 +111,14 @@ def show(session: Session, *, ended: str, verbose: bool = False, console: Consol
     """Print a run. Launches of one line with the same kernel and blocks share a row; advice only when `verbose`."""
     out = console or Console(highlight=False, soft_wrap=True)
     if session.launches:
-        out.print(_launches(session.launches))
-        if told := _references(session.launches):
-            out.print(told)
+        several = any(r.executor != REAL for r in session.launches)
+        if several:
+            out.print(_operators(session.launches))
+            out.print(_shares(session.launches))
+        if not several or verbose:
+            out.print(_launches(session.launches))
+        for line in _reasons(session, verbose=verbose):
+            out.print(line, style="dim", markup=False)
     if session.copies and verbose:
         out.print(_copies(session.copies))
         out.print(f"copies: {LINK_SOURCE}", style="dim")
@@ -135,17 +145,60 @@ def _counts(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{n} {'advice' if s == 'advice' else s + 's' * (n > 1)}" for s, n in counts.items() if n)
 
 
-def _references(launches: Sequence[LaunchRow]) -> str:
-    """What was answered without a kernel, so that nobody takes its time for a kernel's; "" if nothing was."""
-    made = [r for r in launches if r.executor == "reference"]
-    if not made:
-        return ""
-    share = sum(r.microseconds for r in made) / max(1e-9, sum(r.microseconds for r in launches))
-    functions = len({r.kernel for r in made})
-    return (
-        f"{len(made)} of {len(launches)} launches, {share:.0%} of the time, were answered by references of {functions} functions: "
-        "NumPy, no kernel, nothing checked, times from launching and the bytes moved"
-    )
+def by_operator(launches: Sequence[LaunchRow]) -> list[dict[str, Any]]:
+    """Operators by predicted time: name, who answered, launches, microseconds and their share of all."""
+    rows: dict[tuple[str, str], list[LaunchRow]] = {}
+    for launch in launches:
+        rows.setdefault((launch.kernel.split(" (")[0], launch.executor), []).append(launch)
+    total = max(1e-9, sum(r.microseconds for r in launches))
+    return [
+        {"operator": name, "executor": executor, "launches": len(made), "microseconds": us, "share": us / total}
+        for (name, executor), made in rows.items()
+        for us in [sum(r.microseconds for r in made)]
+    ]
+
+
+def shares(launches: Sequence[LaunchRow]) -> dict[str, float]:
+    """The share of the predicted time by who answered."""
+    rows = by_operator(launches)
+    return {
+        e: sum(r["share"] for r in rows if r["executor"] == e) for e in NAMES if any(r["executor"] == e for r in rows)
+    }
+
+
+def _operators(launches: Sequence[LaunchRow]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("operator", "answered by", "launches", "predicted µs", "share"):
+        table.add_column(name, justify="left" if name in ("operator", "answered by") else "right", overflow="fold")
+    for row in sorted(by_operator(launches), key=lambda r: -r["microseconds"]):
+        table.add_row(
+            row["operator"], row["executor"], str(row["launches"]), f"{row['microseconds']:.2f}", f"{row['share']:.1%}"
+        )
+    return table
+
+
+def _shares(launches: Sequence[LaunchRow]) -> str:
+    """How much of the time rests on what, so that nobody takes a reference's time for a kernel's."""
+    told = ", ".join(f"{NAMES[e]} {share:.1%}" for e, share in shares(launches).items())
+    made = [r for r in launches if r.executor == REFERENCE]
+    if made:
+        functions = len({r.kernel for r in made})
+        told += (
+            f"; {len(made)} of {len(launches)} launches were answered by references of {functions} functions: "
+            "no kernel, nothing checked, times from launching and the bytes moved"
+        )
+    return f"predicted time: {told}"
+
+
+def _reasons(session: Session, *, verbose: bool) -> list[str]:
+    """Why references answered, unless there simply is no kernel for the function."""
+    made = {r.kernel for r in session.launches if r.executor == REFERENCE}
+    lines = [
+        f"  {name}: {why}"
+        for name, why in session.why.items()
+        if name in made and (verbose or not why.startswith(("no operator", "no definition")))
+    ]
+    return ["why not by a kernel:", *lines] if lines else []
 
 
 def _launches(launches: Sequence[LaunchRow]) -> Table:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from toprope.errors import BadInput
 from toprope.toolkit.functions import (
+    FUNCTIONS,
     Array,
     Function,
     Values,
@@ -293,3 +294,144 @@ def _adam_w(v: Values) -> None:
 
 
 row("ApplyAdamWV2", _adam_w)
+
+# ---- more lists -------------------------------------------------------------------------------------------------------------------
+
+for _name, _compute in {
+    "Acos": np.arccos, "Asin": np.arcsin, "Atan": np.arctan, "Cos": np.cos, "Cosh": np.cosh, "Erf": erf, "Erfc": lambda x: 1 - erf(x),
+    "Expm1": np.expm1, "Log10": np.log10, "Log1p": np.log1p, "Log2": np.log2, "Sin": np.sin, "Sinh": np.sinh, "Tan": np.tan,
+}.items():  # fmt: skip
+    _of_one(_name, cast(Callable[..., Any], _compute), real)
+_of_one("Sign", np.sign, worked)
+for _name, _combine in {"Maximum": np.maximum, "Minimum": np.minimum, "Pow": np.power}.items():
+    _with_a_number([f"{_name}Scalar", f"{_name}ScalarV2"], _combine)
+    _with_a_number_each(f"{_name}ScalarList", _combine)
+    row(f"Foreach{_name}List", lambda v, combine=_combine: _each(combine)(v[:2], v[2]))  # type: ignore[misc]
+row("ForeachLerpList", lambda v: _each(lambda x, end, weight: x + weight * (end - x))(v[:3], v[3]))
+
+
+def _product_lists(combine: Callable[[Any, Any], Any]) -> Function:
+    """x1 + scalar * combine(x2, x3), with a scalar of its own for each."""
+
+    def fill(v: Values) -> None:
+        for at, out in enumerate(v[4]):
+            scale = np.asarray(v[3]).reshape(-1)[at]
+            two(lambda x, a, b, value: x + value * combine(a, b))([v[0][at], v[1][at], v[2][at], scale], out)
+
+    return fill
+
+
+for _name in ("ForeachAddcmulScalarList", "ForeachAddcmulList"):
+    row(_name, _product_lists(np.multiply))
+row("ForeachAddcdivList", _product_lists(np.true_divide))
+for _name, _source in {
+    "Log": "Log", "MulScalar": "MulScalar", "SubScalar": "SubScalar", "MulList": "MulList", "DivList": "DivList", "AddList": "AddList",
+    "SubList": "SubList",
+}.items():  # fmt: skip
+    row(f"Foreach{_name}Inplace", lambda v, source=_source: FUNCTIONS[f"aclnnForeach{source}"]([*v, v[0]]))  # type: ignore[misc]
+row("ForeachACosInplace", lambda v: FUNCTIONS["aclnnForeachAcos"]([*v, v[0]]))
+
+
+def _norms(v: Values) -> None:
+    for x, out in zip(v[0], v[2], strict=True):
+        store(out, _norm(x.reshape(-1), float(_number(v[1])), None, False))
+
+
+_ROUNDED = {1: np.rint, 2: np.floor, 3: np.ceil, 4: np.rint, 5: np.trunc}
+
+
+def _rounded(v: Values) -> None:
+    how = int(_number(v[1]))
+    if how == 7:
+        _each(lambda x: x - np.trunc(x))([v[0]], v[2])
+    elif how in _ROUNDED:
+        _each(_ROUNDED[how])([v[0]], v[2])
+    else:
+        raise BadInput(
+            f"rounding mode {how} has no reference", cure="1 to 5 and 7 are round, floor, ceil, round, trunc, frac"
+        )
+
+
+def _unscaled(v: Values) -> None:
+    for gradient in v[0]:
+        wide = real(gradient)[0]
+        if not np.isfinite(wide).all():
+            store(v[1], 1)
+        store(gradient, wide * _number(v[2]))
+
+
+row("ForeachNorm", _norms)
+row("ForeachRoundOffNumber", _rounded)
+row("ForeachRoundOffNumberV2", _rounded)
+row("ForeachNonFiniteCheckAndUnscale", _unscaled)
+
+
+# ---- optimisers -------------------------------------------------------------------------------------------------------------------
+
+
+def _adam(v: Values) -> None:
+    var, m, second = v[:3]
+    power1, power2, lr, beta1, beta2, eps = (float(_number(t)) for t in v[3:9])
+    g = real(v[9])[0]
+    store(m, beta1 * real(m)[0] + (1 - beta1) * g)
+    store(second, beta2 * real(second)[0] + (1 - beta2) * g * g)
+    rate = lr * math.sqrt(1 - power2) / (1 - power1)
+    moved = beta1 * real(m)[0] + (1 - beta1) * g if v[11] else real(m)[0]
+    store(var, real(var)[0] - rate * moved / (np.sqrt(real(second)[0]) + eps))
+
+
+def _adam_of(v: Values) -> None:
+    for at in range(3):
+        store(v[12 + at], v[at])
+    _adam([*v[12:15], *v[3:12]])
+
+
+def _adam_w_of_powers(v: Values) -> None:
+    var, m, second = v[:3]
+    power1, power2, lr, decay, beta1, beta2, eps = (float(_number(t)) for t in v[3:10])
+    g = np.negative(real(v[10])[0]) if v[13] else real(v[10])[0]
+    p = real(var)[0] * (1 - lr * decay)
+    store(m, beta1 * real(m)[0] + (1 - beta1) * g)
+    store(second, beta2 * real(second)[0] + (1 - beta2) * g * g)
+    spread = second
+    if v[12]:
+        store(v[11], np.maximum(v[11], second))
+        spread = v[11]
+    store(var, p - lr / (1 - power1) * real(m)[0] / (np.sqrt(real(spread)[0] / (1 - power2)) + eps))
+
+
+def _sgd(v: Values) -> None:
+    decay, momentum, lr, damping, nesterov, maximize, first = v[4:]
+    for at, (p, gradient) in enumerate(zip(v[0], v[1], strict=True)):
+        g = real(gradient)[0]
+        if v[3] is not None:
+            g = g / float(_number(v[3]))
+            store(gradient, g)
+        g = np.negative(g) if maximize else g
+        g = g + decay * real(p)[0] if decay else g
+        if momentum:
+            kept = v[2][at]
+            store(kept, g if first else momentum * real(kept)[0] + (1 - damping) * g)
+            g = g + momentum * real(kept)[0] if nesterov else real(kept)[0]
+        store(p, real(p)[0] - lr * g)
+
+
+def _amp_scale(v: Values) -> None:
+    scale, tracker = float(_number(v[0])), int(_number(v[1]))
+    if float(_number(v[2])):
+        scale, tracker = scale * v[4], 0
+    elif tracker + 1 == v[5]:
+        grown = np.float32(scale * v[3])
+        scale, tracker = float(grown) if np.isfinite(grown) else scale, 0
+    else:
+        tracker += 1
+    store(v[6], scale)
+    store(v[7], tracker)
+
+
+row("ApplyAdam", _adam)
+row("ApplyAdamD", _adam_of)
+row("ApplyAdamW", _adam_w_of_powers)
+row("FusedSgd", _sgd)
+row("AmpUpdateScale", _amp_scale)
+row("ApplyGradientDescent", lambda v: store(v[0], real(v[0])[0] - float(_number(v[1])) * real(v[2])[0]))

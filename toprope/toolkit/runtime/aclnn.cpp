@@ -22,6 +22,7 @@ namespace {
 
 struct Item {
     const aclTensor* tensor = nullptr;  // or another value, already written down
+    const aclTensor* given = nullptr;   // as the caller holds it: where a shape that hangs on the data is told
     int output = 0;
     std::string json;
     std::unique_ptr<aclTensor> copy;  // executors outlive the tensors that they were made of
@@ -232,6 +233,11 @@ aclError run_launch(const aclOpExecutor& e, const LaunchLine& launch, const void
     while (std::getline(words, word, ',')) {
         if (word[0] == 'p') pointers.push_back(data_of(std::stoul(word.substr(1))));
         if (word[0] == '0') pointers.push_back(nullptr);
+        if (word[0] == 'v') pointers.push_back(reinterpret_cast<const void*>(std::stoull(word.substr(1))));  // a number, as bits
+        if (word[0] == 'r') {                                                                               // as it lies, whatever its strides say
+            const aclTensor& t = *e.items[std::stoul(word.substr(1))].tensor;
+            pointers.push_back(static_cast<const uint8_t*>(t.data) + static_cast<uint64_t>(t.offset) * aclDataTypeSize(t.type));
+        }
         if (word[0] == 'w') pointers.push_back(e.workspace != 0 ? workspace : nullptr);
         if (word[0] == 't') pointers.push_back(launch.tiling.empty() ? nullptr : passing.put(launch.tiling.data(), launch.tiling.size()));
         if (word[0] != 'd') continue;
@@ -254,6 +260,25 @@ aclError run_launch(const aclOpExecutor& e, const LaunchLine& launch, const void
     for (const auto& [tensor, at] : packed) gather(*tensor, writable(at), true);
     passing.release();
     return code;
+}
+
+// Shapes that hang on the data: lines with the number of an argument and its dimensions.
+void tell_shapes(const aclOpExecutor& e, const std::string& answer) {
+    std::istringstream lines(answer);
+    std::string line;
+    while (std::getline(lines, line)) {
+        const auto f = fields(line);
+        if (f.size() < 2 || f[0] != "S") continue;
+        const aclTensor* given = e.items[std::stoul(f[1])].given;
+        if (given == nullptr || state().things.count(given) == 0) continue;
+        std::vector<int64_t> dims;
+        std::istringstream numbers(f.size() > 2 ? f[2] : "");
+        std::string number;
+        while (std::getline(numbers, number, ',')) dims.push_back(std::stoll(number));
+        auto* written = const_cast<aclTensor*>(given);
+        written->dims = dims;
+        written->strides.clear();
+    }
 }
 
 aclError execute(const std::shared_ptr<aclOpExecutor>& e, const void* workspace, Task& task) {
@@ -283,7 +308,11 @@ aclError execute(const std::shared_ptr<aclOpExecutor>& e, const void* workspace,
         const auto end = reinterpret_cast<uint64_t>(item.tensor->data) + reach_bytes(*item.tensor);
         if (end > begin && is_dense(*item.tensor)) task.touched.push_back({begin, end, item.output != 0});
     }
-    return answer == "0" ? ACL_SUCCESS : ACL_ERROR_RT_INTERNAL_ERROR;
+    const auto first = fields(answer.substr(0, answer.find('\n')));
+    if (first.empty() || first[0] != "0")
+        return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: %s", e->function.c_str(), first.size() > 1 ? first[1].c_str() : "it was refused");
+    tell_shapes(*e, answer);
+    return ACL_SUCCESS;
 }
 
 }  // namespace
@@ -303,6 +332,7 @@ void toprope_plan_tensor(void* plan, const aclTensor* t, int output) {
     Item item;
     item.copy = std::make_unique<aclTensor>(*t);
     item.tensor = item.copy.get();
+    item.given = t;
     item.output = output;
     of(plan)->items.push_back(std::move(item));
 }

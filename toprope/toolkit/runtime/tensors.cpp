@@ -172,6 +172,8 @@ TOPROPE_SIZE(FloatArray, values)
 TOPROPE_SIZE(BoolArray, values)
 #undef TOPROPE_SIZE
 aclError aclGetViewShape(const aclTensor* t, int64_t** dims, uint64_t* n) {
+    TOPROPE_CALL;
+    execute_all();  // work that has been issued may tell it
     return t == nullptr ? ACL_ERROR_INVALID_PARAM : copied(t->dims, dims, n);
 }
 aclError aclGetStorageShape(const aclTensor* t, int64_t** dims, uint64_t* n) {
