@@ -45,7 +45,6 @@ via("MulNoNan", lambda x, y: T.where(y == 0, T.zeros_like(x * y), x * y))
 via("ApproximateEqual", lambda x, y, bound: (x - y).abs() < bound)
 via("HardsigmoidV2", lambda x: F.hardsigmoid(x))
 FUNCTIONS["aclnnInplaceAddRelu"] = lambda v: put(v[0], T.relu(tensor(v[0]) + v[2] * tensor(v[1])))
-FUNCTIONS["aclnnInplaceAddV3"] = FUNCTIONS["aclnnInplaceAdd"]
 for _name in ("Asinh", "Asin"):
     for _form in ("V2", "WithAgent"):
         if f"aclnn{_name}{_form}" in table():

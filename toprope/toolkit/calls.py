@@ -75,6 +75,13 @@ class Call:
         """The tensors of one argument; none where it was left out or is no tensor."""
         return [tensor_of(i) for i in self.groups[at] if i.data["k"] == "tensor"]
 
+    def tensor(self, at: int) -> Tensor:
+        """The tensor of one argument. Raises NotServed where it was left out or is no tensor."""
+        found = self.tensors_of(at)
+        if not found:
+            raise NotServed("tensors are left out")
+        return found[0]
+
     def number(self, at: int) -> float | int | None:
         """A number among the arguments."""
         kind = self.groups[at][0].data["k"]

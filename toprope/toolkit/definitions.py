@@ -41,7 +41,7 @@ ELEMENTS: dict[str, str] = {
     "Hardshrink": "tile.where(tile.abs(x) > a, x, x * 0.0)", "Softshrink": "tile.where(x > a, x - a, tile.where(x < -a, x + a, x * 0.0))",
     "Add": "x + y * a", "Adds": "x + a * b", "Sub": "x - y * a", "Subs": "x - a * b", "Mul": "x * y", "Muls": "x * a", "Div": "x / y", "Divs": "x / a",
     "RealDiv": "x / y", "Maximum": "tile.maximum(x, y)", "Minimum": "tile.minimum(x, y)", "Rsub": "y - x * a", "Rsubs": "x * (-b) + a",
-    "AddRelu": "tile.relu(x + y * a)", "AddV3": "y * b + a", "SiluMul": "x * " + _SIGMOID.format("x") + " * y",
+    "AddRelu": "tile.relu(x + y * a)", "AddV3": "x * b + a", "SiluMul": "x * " + _SIGMOID.format("x") + " * y",
     "Addcmul": "x + y * w * a", "Addcdiv": "x + y / w * a", "Lerp": "x + w * (y - x)", "Lerps": "x + (y - x) * a",
     "SWhere": "tile.where(x != 0.0, y, w)", "MaskedScale": "x * y * a",
     "PowTensorScalar": "x ** {power}", "Cast": "x", "InplaceCopy": "y", "InplaceZero": "x * 0.0", "InplaceOne": "x * 0.0 + 1.0",

@@ -58,7 +58,7 @@ def generated(call: Call) -> list[Generated]:
 def _elements(call: Call, plain: str) -> Generated:
     names = [p.name for p in table()[call.function]]
     in_place = call.function.startswith("aclnnInplace")
-    out = call.tensors_of(0 if in_place else len(names) - 1)[0]
+    out = call.tensor(0 if in_place else len(names) - 1)
     read = [t for at in range(len(names) - (not in_place)) for t in call.tensors_of(at)]
     numbers = [v for at in range(len(names) - (not in_place)) if (v := call.number(at)) is not None]
     expression = {**ELEMENTS, **COMPARED}.get(plain, GELU_TANH)
@@ -108,7 +108,7 @@ def _element_kernel(
         or (out.kind == "i32" and not whole)
     ):
         raise NotServed("element types " + ", ".join(dict.fromkeys(t.type_name for t in (*(t for _, t in used), out))))
-    if (out.kind == "bool") != compared or (
+    if (out.kind == "bool" and not compared) or (
         any(t.kind == "bool" for _, t in used) and name != "SWhere" and not compared
     ):
         raise NotServed("truth values")
@@ -201,7 +201,7 @@ def _floats(*tensors: Tensor) -> None:
 
 
 def _reduction(call: Call, how: str) -> Generated:
-    x, out = call.tensors_of(0)[0], call.tensors_of(len(call.groups) - 1)[0]
+    x, out = call.tensor(0), call.tensor(len(call.groups) - 1)
     _floats(x, out)
     rank = len(x.shape)
     dims = call.integers(1) if len(call.groups) > 2 else []
@@ -254,10 +254,10 @@ def _reduction(call: Call, how: str) -> Generated:
 
 def _rows(call: Call, name: str) -> Generated:
     count = len(table()[call.function])
-    out = call.tensors_of(count - 1)[0]
+    out = call.tensor(count - 1)
     read = [t for at in range(count - 1) for t in call.tensors_of(at)]
     _floats(*read, out)
-    dim = next(v for at in range(count) if (v := call.number(at)) is not None)
+    dim = next((v for at in range(count) if (v := call.number(at)) is not None), 0)
     if not out.shape or int(dim) % len(out.shape) != len(out.shape) - 1 or any(t.shape != out.shape for t in read):
         raise NotServed("not along the last axis")
     entry = f"{_snake(name)}_{out.kind}"
@@ -307,7 +307,7 @@ def _product(call: Call, a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None 
 
 
 def _matmul(call: Call) -> Generated:
-    return _product(call, call.tensors_of(0)[0], call.tensors_of(1)[0], call.tensors_of(2)[0])
+    return _product(call, call.tensor(0), call.tensor(1), call.tensor(2))
 
 
 _PRODUCTS: dict[str, Callable[[Call], Generated]] = {"Matmul": _matmul, "Mm": _matmul, "MatmulWeightNz": _matmul}

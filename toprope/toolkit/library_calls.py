@@ -36,21 +36,14 @@ def library_call(call: Call) -> LibraryCall:
     return made
 
 
-def _one(call: Call, at: int) -> Tensor:
-    tensors = call.tensors_of(at)
-    if not tensors:
-        raise NotServed("a tensor is left out")
-    return tensors[0]
-
-
 def _like(kinds: tuple[str, ...], first: Tensor, *others: Tensor) -> None:
     if first.kind not in kinds or any(t.kind != first.kind for t in others):
         raise NotServed("element types " + ", ".join(dict.fromkeys(t.type_name for t in (first, *others))))
 
 
 def _add(call: Call) -> LibraryCall:
-    x, y = _one(call, 0), _one(call, 1)
-    out = x if call.function.startswith("aclnnInplace") else _one(call, 3)
+    x, y = call.tensor(0), call.tensor(1)
+    out = x if call.function.startswith("aclnnInplace") else call.tensor(3)
     _like((*FLOATS, "i32"), x, y, out)
     alpha = call.number(2)
     if x.shape != y.shape or x.shape != out.shape or alpha is None or (x.kind == "i32" and alpha != int(alpha)):
@@ -59,8 +52,8 @@ def _add(call: Call) -> LibraryCall:
 
 
 def _pow(call: Call) -> LibraryCall:
-    x, y = _one(call, 0), _one(call, 1)
-    out = x if call.function.startswith("aclnnInplace") else _one(call, 2)
+    x, y = call.tensor(0), call.tensor(1)
+    out = x if call.function.startswith("aclnnInplace") else call.tensor(2)
     _like(FLOATS, x, y, out)
     if x.shape != y.shape or x.shape != out.shape:
         raise NotServed("shapes that broadcast")
@@ -68,7 +61,7 @@ def _pow(call: Call) -> LibraryCall:
 
 
 def _softmax(call: Call) -> LibraryCall:
-    x, out = _one(call, 0), _one(call, 2)
+    x, out = call.tensor(0), call.tensor(2)
     _like(FLOATS, x, out)
     dim = call.number(1)
     if not x.shape or dim is None or int(dim) % len(x.shape) != len(x.shape) - 1:
@@ -77,15 +70,15 @@ def _softmax(call: Call) -> LibraryCall:
 
 
 def _rms_norm(call: Call) -> LibraryCall:
-    x, gamma, out, rstd = _one(call, 0), _one(call, 1), _one(call, 3), _one(call, 4)
+    x, gamma, out, rstd = call.tensor(0), call.tensor(1), call.tensor(3), call.tensor(4)
     _like(FLOATS, x, gamma, out)
     _like(("f32",), rstd)
     return LibraryCall("rms_norm", [x, gamma], [out, rstd], {"epsilon": call.number(2)}, math.prod(x.shape))
 
 
 def _layer_norm(call: Call) -> LibraryCall:
-    x, gamma, beta, out = _one(call, 0), _one(call, 2), _one(call, 3), _one(call, 5)
-    mean, rstd = _one(call, 6), _one(call, 7)
+    x, gamma, beta, out = call.tensor(0), call.tensor(2), call.tensor(3), call.tensor(5)
+    mean, rstd = call.tensor(6), call.tensor(7)
     _like(FLOATS, x, gamma, beta, out)
     _like(("f32",), mean, rstd)
     return LibraryCall(
@@ -94,7 +87,7 @@ def _layer_norm(call: Call) -> LibraryCall:
 
 
 def _matmul(call: Call) -> LibraryCall:
-    a, b, out = _one(call, 0), _one(call, 1), _one(call, 2)
+    a, b, out = call.tensor(0), call.tensor(1), call.tensor(2)
     _like(("f16",), a, b, out)
     if len(a.shape) != 2 or len(b.shape) != 2 or not (a.dense and b.dense):
         raise NotServed("not two matrices as they lie")
@@ -105,16 +98,16 @@ def _gather(call: Call) -> LibraryCall:
     if call.function == "aclnnIndexSelect" and call.number(1) != 0:
         raise NotServed("not along the first axis")
     rows, at, out = (
-        _one(call, 0),
-        _one(call, 1 if call.function == "aclnnEmbedding" else 2),
-        call.tensors_of(len(call.groups) - 1)[0],
+        call.tensor(0),
+        call.tensor(1 if call.function == "aclnnEmbedding" else 2),
+        call.tensor(len(call.groups) - 1),
     )
     _like(("i32",), at)
     return LibraryCall("gather", [rows, at], [out], {}, math.prod(out.shape))
 
 
 def _conv2d(call: Call) -> LibraryCall:
-    x, w, out = _one(call, 0), _one(call, 1), _one(call, 9)
+    x, w, out = call.tensor(0), call.tensor(1), call.tensor(9)
     bias = call.tensors_of(2)[0] if call.tensors_of(2) else None
     _like(("f16",), x, w, out, *([bias] if bias else []))
     stride, pad, dilation = call.integers(3), call.integers(4), call.integers(5)
