@@ -19,7 +19,7 @@ MAIN = """
 #include <vector>
 #include "acl/acl.h"
 #include "aclnn_add_custom.h"
-#include "aclnnop/aclnn_erfinv.h"
+#include "aclnnop/aclnn_fresnel_cos.h"
 extern "C" int aclmdlLoadFromFile(const char*, unsigned*);
 int main(int argc, char**) {
     aclrtSetDevice(0);
@@ -43,7 +43,7 @@ int main(int argc, char**) {
     aclrtSynchronizeStream(s);
     aclrtMemcpy(z.data(), 4004, block[2], 4004, ACL_MEMCPY_DEVICE_TO_HOST);
     std::printf("%d %d %g %g\\n", a, b, z[1], z[143]);
-    std::printf("%d\\n", aclnnErfinvGetWorkspaceSize(t[0], t[2], &size, &e));
+    std::printf("%d\\n", aclnnFresnelCosGetWorkspaceSize(t[0], t[2], &size, &e));
     for (aclTensor* each : t) aclDestroyTensor(each);
     for (void* each : block) aclrtFree(each);
     aclrtDestroyStream(s);
@@ -91,7 +91,7 @@ def test_a_host_program_calls_the_installed_operator(installed: Path, capfd: pyt
     session = finished.sessions[0]
     assert [row.kernel for row in session.launches] == ["AddCustom"]
     assert [
-        (f.code, "aclnnErfinv has no executor" in f.message) for f in session.findings if f.severity == "error"
+        (f.code, "aclnnFresnelCos has no executor" in f.message) for f in session.findings if f.severity == "error"
     ] == [("launch-refused", True)]
 
 

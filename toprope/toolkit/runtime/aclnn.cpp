@@ -233,8 +233,8 @@ aclError run_launch(const aclOpExecutor& e, const LaunchLine& launch, const void
     while (std::getline(words, word, ',')) {
         if (word[0] == 'p') pointers.push_back(data_of(std::stoul(word.substr(1))));
         if (word[0] == '0') pointers.push_back(nullptr);
-        if (word[0] == 'v') pointers.push_back(reinterpret_cast<const void*>(std::stoull(word.substr(1))));  // a number, as bits
-        if (word[0] == 'r') {                                                                               // as it lies, whatever its strides say
+        if (word[0] == 'v') pointers.push_back(reinterpret_cast<const void*>(std::stoull(word.substr(1))));  // bits of a number
+        if (word[0] == 'r') {  // as it lies, whatever its strides say
             const aclTensor& t = *e.items[std::stoul(word.substr(1))].tensor;
             pointers.push_back(static_cast<const uint8_t*>(t.data) + static_cast<uint64_t>(t.offset) * aclDataTypeSize(t.type));
         }
