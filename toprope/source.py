@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,13 +88,17 @@ def entries(path: Path) -> list[Entry]:
             f"there is no file {path}", cure="check the path; toprope takes one C++ source with a __global__ function"
         )
     files = list(local_files(path))
-    whole = "\n".join(text for _, text in files)
-    by_key = tuple(_TASK_BY_KEY.findall(whole))
+    by_key = tuple(_TASK_BY_KEY.findall("\n".join(text for _, text in files)))
+    text = files[0][1]
+    kernels = [(f, f.body) for f in read(text).kernels if f.body is not None]
     found = []
-    for f in read(files[0][1]).kernels:
-        if f.body is not None:
-            parameters = tuple(Parameter(p.name, p.type) for p in f.parameters)
-            found.append(Entry(f.name, parameters, f.template, f.line, _task_type(f.marks, whole), by_key))
+    for f, body in kernels:
+        parameters = tuple(Parameter(p.name, p.type) for p in f.parameters)
+        # What another entry's body says is about that entry; all else may be code that this one calls.
+        others = [(text.index(b, g.at), len(b)) for g, b in kernels if g is not f]
+        own = "\n".join([_without(text, others), *(text for _, text in files[1:])])
+        task = _task_type(f.marks, own, _TASK.search(body))
+        found.append(Entry(f.name, parameters, f.template, f.line, task, by_key))
     if not found:
         raise BadKernel(
             f"{path.name} has no kernel entry",
@@ -103,9 +107,19 @@ def entries(path: Path) -> list[Entry]:
     return found
 
 
-def _task_type(marks: str, whole: str) -> str:
-    """The task type as the vendor's compiler finds it: the macro, the function's own mark, or inferred from what is used."""
-    if found := _TASK.search(whole):
+def _without(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """The text without some ranges of it, given in order by where they begin and how long they are."""
+    kept, at = [], 0
+    for begin, length in ranges:
+        kept.append(text[at:begin])
+        at = begin + length
+    return "".join([*kept, text[at:]])
+
+
+def _task_type(marks: str, whole: str, said: re.Match[str] | None) -> str:
+    """The task type as the vendor's compiler finds it: the macro (`said`: the one in the entry's own body), the function's own mark, or
+    inferred from what is used."""
+    if found := said or _TASK.search(whole):
         if found.group(1) not in TASK_TYPES:
             raise BadKernel(f"unknown task type {found.group(1)}", cure="use one of " + ", ".join(TASK_TYPES))
         return found.group(1)

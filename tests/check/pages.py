@@ -2,7 +2,7 @@
 
 A ```cpp block is C++ behind `PREAMBLE`. A block that starts with `// run[BLOCKS](ARGUMENTS) OPTIONS` holds one kernel and is run;
 arguments are `float32[256]` (an array), numbers, or `null`; options are `sync=manual`, `soc=NAME`, `limit=SECONDS`,
-`poisoned=NAME`, `name=FUNCTION`. Other blocks are shared by the page. `// error: CODE` (or warning, advice) must be matched by a
+`poisoned=NAME+NAME`, `name=FUNCTION`. Other blocks are shared by the page. `// error: CODE` (or warning, advice) must be matched by a
 finding with a place on that line; a finding that no comment expects fails the test. A block without such comments must be clean.
 A block marked ```cpp alone is compiled as a file of its own.
 """
@@ -33,7 +33,7 @@ template <typename T> GlobalTensor<T> gm(GM_ADDR address) {
 _FENCE = re.compile(r"^```cpp( alone)?\n(.*?)^```$", re.M | re.S)
 _RUN = re.compile(r"// run\[(\d+)\]\((.*?)\)(.*)")
 _NAME = re.compile(r"__aicore__ void (\w+)\s*\(")
-_VERDICT = re.compile(r"// (error|warning|advice): ([a-z0-9-]+)")
+_VERDICT = re.compile(r"// (error|warning|advice): ([a-z0-9|-]+)")
 _DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
@@ -120,7 +120,7 @@ def findings(case: Case) -> list[Finding]:
     }
     assert not options, f"{case}: unknown options {options}"
     run = compiled(case)[case.name][case.blocks](*case.handed_over(), **launch)
-    return check(run.trace, run.soc, launch=run.launch, sync=sync, poisoned=(poisoned,) if poisoned else ())
+    return check(run.trace, run.soc, launch=run.launch, sync=sync, poisoned=tuple(filter(None, poisoned.split("+"))))
 
 
 def verdict(case: Case, found: list[Finding]) -> list[str]:
