@@ -108,6 +108,32 @@ def test_assert_may_follow_an_expression_and_a_wrapper_may_launch(tmp_path: Path
         unit.rewritten("void f() {\n<<<1, 2>>>(y); }", "bad.cpp")
 
 
+ENTRIES = """
+template <typename T> __aicore__ inline void part() { Mmad(a, b, c); VECIN; }
+extern "C" __global__ __aicore__ void first(GM_ADDR x) { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY); part<int>(); }
+extern "C" __global__ __vector__ __aicore__ void second(GM_ADDR x) { Add(x); }
+extern "C" __global__ __mix__(1, 1) __aicore__ void third(GM_ADDR x) { part<int>(); }
+extern "C" __global__ __aicore__ void fourth(GM_ADDR x) { part<int>(); }
+extern "C" __global__ __aicore__ void fifth(GM_ADDR x) { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0); if (x) { Sub(x); } }
+"""
+
+
+def test_what_one_entry_says_of_its_cores_is_about_that_entry(tmp_path: Path) -> None:
+    (tmp_path / "k.cpp").write_text(ENTRIES)
+    types = {name: kernel.entry.task_type for name, kernel in toprope.load(tmp_path / "k.cpp").kernels.items()}
+    assert types == {
+        "first": "KERNEL_TYPE_AIC_ONLY",
+        "second": "KERNEL_TYPE_AIV_ONLY",
+        "third": "KERNEL_TYPE_MIX_AIC_1_1",
+        "fourth": "KERNEL_TYPE_MIX_AIC_1_2",
+        "fifth": "KERNEL_TYPE_MIX_AIV_1_0",
+    }
+    (tmp_path / "k.cpp").write_text(
+        "struct All { All() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY); } };" + ENTRIES
+    )
+    assert toprope.load(tmp_path / "k.cpp").fourth.entry.task_type == "KERNEL_TYPE_AIC_ONLY"
+
+
 @pytest.mark.parametrize(
     ("lines", "task"),
     [

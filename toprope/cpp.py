@@ -47,6 +47,10 @@ _FOUND = """
     (class_specifier body: (_)) @record
 """
 
+_DEVICE_CAST = re.compile(
+    r"(?:\(|reinterpret_cast\s*<)\s*(?:const\s+)?__gm__\s+(?:const\s+)?(?P<type>[A-Za-z_][\w:]*)\s*(?:const\s*)?\*\s*[)>]\s*\(?\s*(?P<pointer>\w+)"
+)
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -195,6 +199,11 @@ class Source:
             if end >= 0:
                 arguments = tuple(brackets.split(self.text[match.end() : end]))
                 yield Call(match.group(1), arguments, self._line(match.start()), match.start(), end + 1)
+
+    @cached_property
+    def device_casts(self) -> tuple[tuple[str, str], ...]:
+        """Each cast of a named pointer to a type in GM, (__gm__ T*)x or reinterpret_cast<__gm__ T*>(x): x and T."""
+        return tuple((m["pointer"], m["type"]) for m in _DEVICE_CAST.finditer(self.text))
 
     def _line(self, at: int) -> int:
         return self.text.count("\n", 0, at) + 1

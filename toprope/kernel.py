@@ -77,7 +77,8 @@ class Run:
     def findings(self) -> list[Finding]:
         """Mistakes and advice from every check."""
         found = check(self.trace, self.soc, sync=self.sync, poisoned=self.poisoned, launch=self.launch)
-        found += tiling_mismatches(self.source) if self.source else []
+        sizes = {row.name: row.bytes for row in self.trace.gm}
+        found += tiling_mismatches(self.source, sizes) if self.source else []
         return found if self.again is None else explore(self.trace, found, self.outputs, self.again)
 
     @cached_property

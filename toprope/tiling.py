@@ -58,12 +58,41 @@ def _structs(texts: tuple[str, ...]) -> dict[str, Struct]:
 
 
 def host_and_kernel(path: Path) -> list[tuple[Struct, Struct]]:
-    """The structs that the host registers with the tiling macros and the kernel writes out as well: both layouts."""
+    """The structs that the host and the kernel both write down: the host's layout, the kernel's. The host registers its struct with the
+    tiling macros, or writes it out in a file of op_host or in one beside the kernel that names the kernel."""
     host = {s.name: s for s in structs(path).values() if s.macro_form}
-    if not host:
-        return []
-    plain = _structs((*_vendor_texts(), *(_without_macros(text) for _, text in _texts(path))))
-    return [(host[name], plain[name]) for name in host if name in plain]
+    plain = _structs((*_vendor_texts(), *(_without_macros(text) for _, text in _texts(path)))) if host else {}
+    both = [(host[name], plain[name]) for name in host if name in plain]
+    own = _structs((*_vendor_texts(), *(_without_macros(text) for _, text in local_files(path))))
+    used = {n.split("::")[-1] for n in (*_used_names(path), *casts(path).values())}
+    shared = (used & own.keys()) - _vendor_names() - host.keys()
+    for text in _host_texts(path) if shared else ():
+        theirs = _structs((*_vendor_texts(), text))
+        both += [(theirs[name], own[name]) for name in sorted(shared & theirs.keys())]
+    return both
+
+
+def casts(path: Path) -> dict[str, str]:
+    """The struct to which a kernel casts a pointer of the given name; without those that are cast to several."""
+    found: dict[str, set[str]] = {}
+    for _, text in local_files(path):
+        for pointer, kind in read(text).device_casts:
+            found.setdefault(pointer, set()).add(kind)
+    return {pointer: types.pop() for pointer, types in found.items() if len(types) == 1}
+
+
+def _host_texts(path: Path) -> Iterator[str]:
+    """Comment-free texts of host files: those of op_host, and those beside the kernel that name one of its entries but hold none."""
+    own = {file for file, _ in local_files(path)}
+    names = [f.name for _, text in local_files(path) for f in read(text).kernels]
+    for folder in (path.parent, path.parent.parent / "op_host"):
+        for file in sorted(f for suffix in ("h", "cpp", "hpp", "cc") for f in folder.glob(f"*.{suffix}")):
+            if file.resolve() in own:
+                continue
+            text = strip_comments(file.read_text(errors="replace"))
+            calls = "__aicore__" not in text and any(re.search(rf"\b{name}\b", text) for name in names)
+            if folder.name == "op_host" or calls:
+                yield text
 
 
 @dataclass(frozen=True)

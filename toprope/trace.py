@@ -16,6 +16,7 @@ KINDS = (
 )  # fmt: skip
 CORE_TYPES = ("aiv", "aic", "coupled")
 READ, WRITE = 1, 2
+NOTE = 2  # severity of a report that the check decides on
 FLAG_FROM_SHIFT, FLAG_TO_SHIFT = 16, 8  # of `work` of SetFlag and WaitFlag; below them the event's number
 
 INSTR = np.dtype([("op", "<u2"), ("pipe", "u1"), ("accesses", "u1"), ("site", "<u4"), ("work", "<u4"), ("arg", "<u4")])
@@ -95,7 +96,7 @@ class ViewRow:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A mistake that was seen while executing. `severity` 0 error, 1 warning."""
+    """A mistake that was seen while executing. `severity` 0 error, 1 warning, 2 a note for the check."""
 
     code: str
     text: str
@@ -174,6 +175,7 @@ class Trace:
     values: Values | None = None
     left_out: int = 0  # instructions of a run that a limit has ended which are not in `instrs`
     views: tuple[ViewRow, ...] = ()
+    notes: tuple[ReportRow, ...] = ()  # reports that are a mistake only together with something that comes later
     crash: tuple[str, int] | None = None  # core type and offset in its library of the instruction that crashed
 
     def __repr__(self) -> str:

@@ -122,6 +122,7 @@ extern "C" __global__ __aicore__ void modes(GM_ADDR out) {
     }
 }
 extern "C" __global__ __aicore__ void everybody(GM_ADDR out) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     auto o = gm<int32_t>(out);
     const int32_t mine = g_coreType == AscendC::AIC ? GetBlockIdx() : GetBlockNum() + GetBlockIdx();
     o.SetValue(SLOT(mine), mine + 1);
@@ -131,6 +132,7 @@ extern "C" __global__ __aicore__ void everybody(GM_ADDR out) {
     o.SetValue(SLOT(mine) + 1, sum);
 }
 extern "C" __global__ __aicore__ void first_block_only(GM_ADDR out, int32_t mode) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     auto o = gm<int32_t>(out);
     const bool first = (g_coreType == AscendC::AIC ? GetBlockIdx() : GetBlockIdx() / 2) == 0;
     if ASCEND_IS_AIC {
@@ -143,6 +145,7 @@ extern "C" __global__ __aicore__ void first_block_only(GM_ADDR out, int32_t mode
     }
 }
 extern "C" __global__ __aicore__ void half_set(GM_ADDR out) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
     if ASCEND_IS_AIC { CrossCoreWaitFlag(6); }
     if ASCEND_IS_AIV {
         if (GetSubBlockIdx() == 0) CrossCoreSetFlag<2, PIPE_MTE3>(6);

@@ -88,7 +88,8 @@ def test_select(selects: KernelFile, mode: int, dtype: str) -> None:
         b = np.full_like(a, scalar) if mode == SCALAR else gather(image, SRC1, call.offsets(2, t.itemsize), t)
         scatter(want, 0, call.offsets(0, t.itemsize), select(bits.astype(bool), a, b))
         run = getattr(selects, f"select{mode}_{dtype}")[1](image, *call.arguments(scalar))
-        assert [r.code for r in run.trace.reports] == [], str(call)
+        longer = call.form == "mask" and call.n > width
+        assert [r.code for r in run.trace.reports] == ["mask-out-of-range"] * longer, str(call)
         if call.form == "registers" and mode != SPR:
             image[room] = 0
         assert same(image[:REGION].view(t), want[:REGION].view(t)).all(), str(call)

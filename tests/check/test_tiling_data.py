@@ -71,3 +71,43 @@ def test_a_run_tells_it(tmp_path: Path) -> None:
     run = toprope.load(file).copy[1](np.zeros(8, np.float32), b"\\0" * 16)
     told: list[Finding] = [f for f in run.findings if f.severity == "error"]
     assert [f.code for f in told] == ["tiling-field-mismatch"]
+
+
+PLAIN = "struct Sizes { uint32_t total; float scale; uint32_t tiles; };\n"
+BESIDE = """#include "kernel_operator.h"
+using namespace AscendC;
+struct Sizes { MEMBERS };
+extern "C" __global__ __aicore__ void scaled(GM_ADDR z, GM_ADDR tiling) {
+    const __gm__ Sizes* sizes = CAST;
+    LocalTensor<float> a(TPosition::VECCALC, 0, 8);
+    Duplicate(a, sizes->scale, 8);
+    SetFlag<HardEvent::V_MTE3>(0);
+    WaitFlag<HardEvent::V_MTE3>(0);
+    GlobalTensor<float> to;
+    to.SetGlobalBuffer((__gm__ float*)z);
+    DataCopy(to, a, 8);
+}
+"""
+CASTS = ["(__gm__ Sizes*)tiling", "reinterpret_cast<const __gm__ Sizes*>(tiling)"]
+
+
+def beside(folder: Path, members: str, cast: str) -> Path:
+    (folder / "main.cpp").write_text(PLAIN + "int main() { Sizes s; scaled(&s); }\n")
+    (folder / "other.cpp").write_text("struct Sizes { double other; };\nint unrelated() { return 1; }\n")
+    (folder / "scaled.cpp").write_text(BESIDE.replace("MEMBERS", members).replace("CAST", cast))
+    return folder / "scaled.cpp"
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_a_struct_that_the_host_program_writes_out_is_compared_too(tmp_path: Path, cast: str) -> None:
+    (told,) = tiling_mismatches(beside(tmp_path, "uint32_t total; uint32_t tiles; float scale;", cast))
+    assert told.code == "tiling-field-mismatch"
+    assert "the host puts float scale at byte 4 where the kernel reads uint32_t tiles at byte 4" in told.message
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_an_argument_smaller_than_the_struct_that_it_is_cast_to(tmp_path: Path, cast: str) -> None:
+    kernel = toprope.load(beside(tmp_path, "uint32_t total; float scale; uint32_t tiles;", cast)).scaled
+    small, right = (kernel[1](np.zeros(8, np.float32), np.zeros(n, np.uint8)) for n in (8, 12))
+    assert "12 bytes, tiling has 8" in "".join(f.message for f in small.findings if f.code == "tiling-size-mismatch")
+    assert not [f for f in right.findings if f.severity == "error"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprope.testing import compare, standards
-from toprope.testing.compare import error_map
+from toprope.testing.compare import error_map, unwritten
 from toprope.testing.elements import ordinals
 from toprope.testing.errors import StandardError
 from toprope.testing.metrics import ElementTest, Measures, bad_elements, measure
@@ -276,3 +276,13 @@ def test_torch_tensors_of_every_width():
     for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn):
         verdict = compare(x.to(kind), x.double())
         assert verdict.passed and verdict.dtype == str(kind).removeprefix("torch.")
+
+
+def test_bits_of_a_nan_that_an_input_holds_too_are_no_element_that_was_not_written():
+    untouched = np.full(4, 0xFFFF, np.uint16).view(np.float16)
+    untouched[0] = 1.0
+    assert unwritten(untouched) == 3
+    assert unwritten(untouched, [np.ones(4, np.float32), 7, None]) == 3
+    assert unwritten(untouched, [np.array([1, 0xFFFF], np.uint16)]) == 0
+    assert unwritten(untouched, [np.full(1, -1, np.int64)]) == 0
+    assert unwritten(np.ones(4, np.float16), [np.full(1, -1, np.int64)]) == 0

@@ -10,6 +10,7 @@ from toprope.check.arguments import argument_types, claims
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
+from toprope.check.indices import wrapped_offsets
 from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers, unwritten_outputs
 from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
@@ -28,7 +29,7 @@ _ENDS_EARLY = {
     "tensor-of-another-queue", "buffer-not-initialised", "buffer-of-size-zero", "buffer-over-capacity", "too-many-buffers",
     "event-ids-exhausted", "event-id-collision", "flag-set-twice", "flag-wait-without-set", "no-pipe", "deadlock", "cross-flag-overflow", "kernel-crash",
     "kernel-exception", "kernel-exit", "kernel-trace-limit", "division-by-zero", "kernel-time-limit", "kernel-trap", "kernel-assert", "matmul-bias-not-planned", "matmul-tiling-invalid",
-    "matmul-without-cube-core", "matmul-spill-too-large",
+    "matmul-without-cube-core", "matmul-spill-too-large", "matmul-call-order",
 }  # fmt: skip
 _CONSEQUENCES = {
     "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
@@ -88,13 +89,74 @@ def check(
         ]
     seen += [(len(trace.instrs), finding) for finding in left]
     seen += [(f.data["instr"], f) for f in overlapping_operands(trace)]
+    seen = _without_consequences(trace, seen)
     seen = with_consequences(seen)
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]
+    if any(
+        f.code in _ENDS_EARLY - {"deadlock"} for _, f in seen
+    ):  # who waits for a core that has stopped waits for ever
+        seen = [(at, f) for at, f in seen if f.code != "deadlock"]
     order = sorted(
         range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], _of_other_cores(seen[i][1]), seen[i][0], i)
     )
     return [seen[i][1] for i in order]
+
+
+# An instruction that was not carried out after one of these leaves its destination as it was.
+_REFUSED = {
+    "gm-out-of-bounds", "gm-null-pointer", "on-chip-out-of-bounds", "gather-index-out-of-range", "wrong-position", "no-such-path", "cast-round-mode", "compare-mode",
+    "copy-mode-not-modelled", "field-overflow", "slice-mismatch", "unaligned-length", "select-mode", "quant-mode-missing", "transpose-needs-16-bit",
+    "transpose-type", "layout-mismatch", "softmax-shape", "temporary-space-too-small", "mmad-size-limit", "mmad-types",
+    "matmul-spill-too-large", "mrgsort-valid-bits", "gather-mask-pattern", "proposal-field",
+}  # fmt: skip
+
+
+def _without_consequences(trace: Trace, seen: list[tuple[int, Finding]]) -> list[tuple[int, Finding]]:
+    """The findings without reads of what a refused instruction did not write, and without offsets out of range that an overflow explains."""
+    told = [(at, f) for at, f in seen]
+    wrapped = wrapped_offsets(trace)
+    takers = {f.data["taker"] for f in wrapped}
+    explained = {
+        (place.file, place.line)
+        for s in takers
+        for place in [Place(trace.sites[s].file, trace.sites[s].line, "", "", "")]
+    }
+    offsets = {"gather-index-out-of-range", "misaligned-address"}
+    told = [(at, f) for at, f in told if not (f.code in offsets and (f.places[0].file, f.places[0].line) in explained)]
+    told += [(f.data["instr"], f) for f in wrapped]
+    refused = _refusals(trace)
+    return [
+        (at, f)
+        for at, f in told
+        if not (
+            f.code == "uninitialised-read"
+            and any(begin <= at for begin in refused if f.data.get("space") == "GM" or _same_core(trace, begin, at))
+        )
+    ]
+
+
+def _refusals(trace: Trace) -> list[int]:
+    """Where an instruction was refused and nothing in the trace says which bytes it would have written."""
+    marks = {i for i, op in enumerate(trace.ops) if op.name == "refused access"}
+    out = []
+    for r in trace.reports:
+        if r.code not in _REFUSED or r.severity:
+            continue
+        at = int(trace.core_begin[r.core]) + r.instr
+        known = (
+            at < int(trace.core_begin[r.core + 1])
+            and int(trace.instrs["op"][at]) in marks
+            and int(trace.instrs["site"][at]) == r.site
+        )
+        if not known:
+            out.append(at)
+    return out
+
+
+def _same_core(trace: Trace, one: int, two: int) -> bool:
+    cores = trace.core_begin.searchsorted([one, two], side="right")
+    return bool(cores[0] == cores[1])
 
 
 def _of_other_cores(finding: Finding) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from toprope import tiling
@@ -11,13 +12,29 @@ from toprope.finding import Finding, Place, codes
 from toprope.source import local_files
 
 
-def tiling_mismatches(path: Path) -> list[Finding]:
-    """An error for each tiling struct that the host and the kernel at `path` both define, with different fields."""
+def tiling_mismatches(path: Path, argument_bytes: Mapping[str, int] | None = None) -> list[Finding]:
+    """An error for each tiling struct that the host and the kernel at `path` both define, with different fields, and for each argument of
+    a launch that is smaller than the struct to which the kernel casts its address."""
     row = codes()["tiling-field-mismatch"]
     out = []
     for host, kernel in tiling.host_and_kernel(path):
         if message := _difference(host, kernel):
             out.append(Finding(row.name, row.severity, message, _place(path, kernel.name), row.cure))
+    return out + _too_small(path, argument_bytes or {})
+
+
+def _too_small(path: Path, argument_bytes: Mapping[str, int]) -> list[Finding]:
+    row = codes()["tiling-size-mismatch"]
+    cast_to = {name: kind.split("::")[-1] for name, kind in tiling.casts(path).items() if name in argument_bytes}
+    known = tiling.structs(path) if cast_to else {}
+    out = []
+    for name, kind in cast_to.items():
+        if kind in known and argument_bytes[name] < known[kind].bytes:
+            message = (
+                f"the kernel takes {name} for a {kind} of {known[kind].bytes} bytes, {name} has {argument_bytes[name]}: "
+                "the last fields are read from behind it"
+            )
+            out.append(Finding(row.name, row.severity, message, _place(path, kind), row.cure))
     return out
 
 

@@ -71,7 +71,9 @@ def judged(
         for name, gold in references().items():
             actual = np.asarray(prepared.arguments[name])
             verdict = compare(actual, gold, standard=prepared.launch.standard)
-            bare = unwritten(actual) if name in launches.outputs(prepared.launch) else 0
+            outputs = launches.outputs(prepared.launch)
+            inputs = [a for n, a in prepared.arguments.items() if n not in outputs]
+            bare = unwritten(actual, inputs) if name in outputs else 0
             verdicts[name] = replace(verdict, unwritten=bare)
         return verdicts, None
     except TopropeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -273,9 +273,20 @@ def _ordered(measures: Measures) -> dict[str, int]:
     return histogram
 
 
-def unwritten(output: Array) -> int:
-    """Elements of a float output that still hold the bits that outputs start with: all ones, a NaN that no arithmetic makes."""
+def unwritten(output: Array, inputs: Iterable[Any] = ()) -> int:
+    """Elements of a float output that still hold the bits that outputs start with: all ones, a NaN that no arithmetic makes.
+
+    0 where an input holds such elements, too: arithmetic hands the bits of a NaN on, so the kernel may have written them.
+    """
     if output.dtype.kind in "iub" or output.dtype.itemsize not in (1, 2, 4, 8):
         return 0
-    bits = np.ascontiguousarray(output).view(f"u{output.dtype.itemsize}")
+    count = _all_ones(output, output.dtype.itemsize)
+    return (
+        0 if count and any(_all_ones(a, output.dtype.itemsize) for a in inputs if isinstance(a, np.ndarray)) else count
+    )
+
+
+def _all_ones(array: Array, element_bytes: int) -> int:
+    octets = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    bits = octets[: len(octets) // element_bytes * element_bytes].view(f"u{element_bytes}")
     return int(np.sum(bits == np.iinfo(bits.dtype).max))

@@ -131,7 +131,7 @@ def _run(suite: Suite, case: Case, runner: Runner, standard: str, result: Result
         return
     rivals = suite.competitor(case, _copied(inputs)) if suite.competitor else [None] * len(golden)
     verdicts = [
-        _verdict(actual, expected, standard, rival, case.limits)
+        _verdict(actual, expected, standard, rival, case.limits, inputs)
         for actual, expected, rival in zip(outcome.outputs, golden, rivals, strict=True)
     ]
     _report(result, verdicts, outcome, golden)
@@ -162,11 +162,16 @@ def _examine(suite: Suite, case: Case, runner: Runner, result: Result) -> None:
 
 
 def _verdict(
-    actual: Array, expected: Array, standard: str, rival: Array | None, limits: Mapping[str, float]
+    actual: Array,
+    expected: Array,
+    standard: str,
+    rival: Array | None,
+    limits: Mapping[str, float],
+    inputs: Sequence[Any],
 ) -> Verdict:
     chosen: dict[str, Any] = {"competitor": rival, **limits}
     verdict = compare(actual, wrapped(expected, actual.dtype.name), standard, **chosen)
-    return replace(verdict, unwritten=unwritten(actual))
+    return replace(verdict, unwritten=unwritten(actual, inputs))
 
 
 def _report(result: Result, verdicts: Sequence[Verdict], outcome: Outcome, golden: Sequence[Array]) -> None:

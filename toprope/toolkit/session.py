@@ -25,6 +25,7 @@ from toprope.trace import (
     CORE_TYPES,
     INSTR,
     KINDS,
+    NOTE,
     PIPES,
     SPACES,
     Array,
@@ -339,6 +340,15 @@ def trace_of(message: dict[str, Any], payload: bytes, soc: Soc) -> Trace:
                 int(r["count"]), int(r["instr"]),
             )
             for r in reports
+            if r["severity"] != NOTE
+        ),
+        notes=tuple(
+            ReportRow(
+                r["code"].decode(), r["text"].decode(errors="replace"), int(remap[r["site"]]), int(r["core"]), int(r["op"]), NOTE,
+                int(r["count"]), int(r["instr"]),
+            )
+            for r in reports
+            if r["severity"] == NOTE
         ),
         instrs=instrs,
         accesses=accesses,

@@ -17,6 +17,7 @@ struct Padding {
     uint64_t left = 0, right = 0;  // bytes
     bool valued = false;
     uint8_t value[8] = {};
+    bool given() const { return valued && left + right != 0; }  // a value counts only where a side is padded
     bool defined() const { return valued || left + right == 0; }
 };
 
@@ -72,7 +73,7 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
     touch_rows(instr, s, Mode::read, 0, bytes, count, src_step);
     // Padding without a value is filler: from here on nobody has written those bytes, whatever they held before.
     const uint64_t tail = filled - pad.left - bytes;
-    if (pad.valued) {
+    if (pad.given()) {
         touch_rows(instr, d, Mode::write, 0, filled, count, dst_step);
     } else {
         touch_rows(instr, d, Mode::write, pad.left, bytes, count, dst_step);
@@ -89,7 +90,7 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
         const uint8_t* from = s.host + r * src_step;
         std::memcpy(row + pad.left, from, bytes);
         if (filled == bytes) continue;
-        if (!pad.defined() || (!pad.valued && launch_info.poison != 0xff)) {
+        if (!pad.defined() || (!pad.given() && launch_info.poison != 0xff)) {
             std::memset(row, launch_info.poison, pad.left);
             std::memset(row + pad.left + bytes, launch_info.poison, tail);
             continue;

@@ -3,7 +3,7 @@
 // Undocumented and decided here: integers wrap on overflow; Max and Min give NaN when either operand is NaN; floats divide exactly rounded.
 #pragma once
 
-#include "../machine/vector.h"
+#include "../machine/wrapping.h"
 
 namespace toprope {
 
@@ -11,6 +11,10 @@ template <typename F, typename D, typename A, typename B>
 TOPROPE_OUTLINE void vector_binary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<A>& src0,
                                    const AscendC::LocalTensor<B>& src1, const Lanes& lanes, const AscendC::BinaryRepeatParams& p, Site site,
                                    Overlap overlap = Overlap::whole) {
+    if constexpr (kMayWrap<D> && HasExact<F>::value)
+        note_wrapping<F, D>(op, f, lanes, site, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride),
+                            lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
+                            lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride));
     LaneOp<F, D, A, B>::call(op, site, lanes, f, overlap, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride),
                              lane_operand("src0", src0, p.src0BlkStride, p.src0RepStride),
                              lane_operand("src1", src1, p.src1BlkStride, p.src1RepStride));
@@ -21,10 +25,6 @@ constexpr AscendC::BinaryRepeatParams packed_binary() {
     constexpr uint32_t width = kLaneWidth<D, A, B>;
     return {1, 1, 1, packed_stride<D>(width), packed_stride<A>(width), packed_stride<B>(width)};
 }
-
-// The arithmetic of integers: unsigned, so that overflow wraps.
-template <typename L>
-using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof(L) <= 4, uint32_t, uint64_t>, L>;
 
 }  // namespace toprope
 
@@ -64,6 +64,10 @@ using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof
         L operator()(L a_, L b_) const {                                              \
             const Wrap<L> a = static_cast<Wrap<L>>(a_), b = static_cast<Wrap<L>>(b_); \
             return static_cast<L>(expression);                                        \
+        }                                                                             \
+        int64_t exact(L a_, L b_) const {                                             \
+            const Exact<L> a = a_, b = b_;                                            \
+            return static_cast<int64_t>(expression);                                  \
         }                                                                             \
     };                                                                                \
     }                                                                                 \

@@ -77,6 +77,14 @@ template <typename T>
 TOPROPE_OUTLINE void progression(const Op& op, const AscendC::LocalTensor<T>& dst, T first, T step, const Lanes& lanes,
                                  uint32_t block_stride, uint32_t repeat_stride, Site site) {
     const Progression<T> context{first, step};
+    if constexpr (std::is_integral_v<T>) {
+        const uint64_t count = lanes.repeats == 0 ? 0 : uint64_t{lanes.repeats - 1} * lanes.width + lanes.tail;
+        const int64_t last = count == 0 ? first : int64_t{first} + int64_t{step} * static_cast<int64_t>(count - 1);
+        if (TOPROPE_UNLIKELY(last != static_cast<T>(last) && self->type != CoreType::aic))
+            report("integer-overflow", site, &op, "%s: lane %llu would hold %lld, which does not fit into %zu bits: it becomes %lld",
+                   op.name, static_cast<unsigned long long>(count - 1), static_cast<long long>(last), sizeof(T) * 8,
+                   static_cast<long long>(static_cast<T>(last)));
+    }
     vector_call(
         {op, site, lanes, lane_operand("dst", dst, block_stride, repeat_stride), {}, 0, progression_body<T>, &context, sizeof context});
 }
@@ -245,7 +253,10 @@ template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask, const uint32_t repeatTime,
           const CopyRepeatParams& repeatParams, toprope::Site site = toprope::Site::here()) {
     TOPROPE_REQUIRE_DTYPE(Copy, T, TOPROPE_FILL_TYPES);
-    if (isSetMask) toprope::set_contiguous_mask(mask);
+    if (isSetMask) {
+        toprope::check_mask(toprope::kOpCopy, toprope::kLaneWidth<T>, mask, site);
+        toprope::set_contiguous_mask(mask);
+    }
     toprope::copy_strided(dst, src, toprope::copy_lanes<T>(repeatTime, site), repeatParams, site);
 }
 template <typename T, bool isSetMask = true>

@@ -248,7 +248,7 @@ template <typename T, typename M>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset, const uint32_t srcBaseAddr,
             const M& mask, const uint8_t repeatTime, const uint16_t dstRepStride, toprope::Site site = toprope::Site::here()) {
     TOPROPE_GATHER_DTYPES(Gather);
-    toprope::choose_mask<true>(mask);
+    toprope::choose_mask<true, T>(toprope::kOpGather, mask, site);
     toprope::move_by_offset<false>(toprope::kOpGather, dst, src, srcOffset, srcBaseAddr, TOPROPE_REPEAT_LANES, dstRepStride, site);
 }
 
@@ -277,7 +277,7 @@ void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTe
     static_assert(
         !TOPROPE_LIKE_A2 || sizeof(T) == 0,
         "Scatter: the 910B/910C generation has no scatter instruction; write the elements with SetValue, or build the result with Gather");
-    toprope::choose_mask<true>(mask);
+    toprope::choose_mask<true, T>(toprope::kOpScatter, mask, site);
     toprope::move_by_offset<true>(toprope::kOpScatter, src, dst, dstOffset, dstBaseAddr, TOPROPE_REPEAT_LANES, srcRepStride, site);
 }
 

@@ -327,14 +327,16 @@ void reduce_pairs(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascend
 }
 
 // A mask argument is a number of lanes or an array of two 64-bit words; template parameter M takes both.
-template <bool set, typename M>
-void choose_mask(const M& mask) {
-    if constexpr (!set)
+template <bool set, typename T, typename M>
+void choose_mask([[maybe_unused]] const Op& op, [[maybe_unused]] const M& mask, [[maybe_unused]] Site site) {
+    if constexpr (!set) {
         return;
-    else if constexpr (std::is_arithmetic_v<M> || std::is_enum_v<M>)
+    } else if constexpr (std::is_arithmetic_v<M> || std::is_enum_v<M>) {
+        check_mask(op, kLaneWidth<T>, static_cast<uint64_t>(mask), site);
         set_contiguous_mask(static_cast<uint64_t>(mask));
-    else
+    } else {
         set_bit_mask(mask[1], mask[0]);
+    }
 }
 
 }  // namespace toprope
@@ -353,7 +355,7 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
                     const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,
                     toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(WholeReduceSum);
-    toprope::choose_mask<isSetMask>(mask);
+    toprope::choose_mask<isSetMask, T>(toprope::kOpWholeReduceSum, mask, site);
     toprope::reduce_repeats<ReduceType::SUM>(toprope::kOpWholeReduceSum, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES,
                                              ReduceOrder::ORDER_ONLY_VALUE, site);
 }
@@ -364,7 +366,7 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
               const int32_t srcBlkStride, const int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                \
               toprope::Site site = toprope::Site::here()) {                                                                              \
         TOPROPE_REDUCE_DTYPES(Name);                                                                                                     \
-        toprope::choose_mask<isSetMask>(mask);                                                                                           \
+        toprope::choose_mask<isSetMask, T>(toprope::kOp##Name, mask, site);                                                              \
         toprope::reduce_repeats<ReduceType::fold>(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, order,     \
                                                   site);                                                                                 \
     }
@@ -387,7 +389,7 @@ void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const M& mask, const int32_t dstRepStride, \
               const int32_t srcBlkStride, const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {                      \
         TOPROPE_REDUCE_DTYPES(Name);                                                                                                     \
-        toprope::choose_mask<isSetMask>(mask);                                                                                           \
+        toprope::choose_mask<isSetMask, T>(toprope::kOp##Name, mask, site);                                                              \
         toprope::call(toprope::kOp##Name, dst, src, TOPROPE_REPEAT_LANES, TOPROPE_REDUCE_STRIDES, site);                                 \
     }
 //: BlockReduceSum | one sum per 32-byte block | half float | A2 A3 310P | ReduceDataBlock

@@ -151,7 +151,7 @@ template <typename T, typename M>
 void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const M& mask,
                const int32_t repeatTime, const int32_t srcRepStride, toprope::Site site = toprope::Site::here()) {
     TOPROPE_REDUCE_DTYPES(ReduceSum);
-    toprope::choose_mask<true>(mask);
+    toprope::choose_mask<true, T>(toprope::kOpReduceSum, mask, site);
     toprope::reduce_sum_tree(dst, src, sharedTmpBuffer, TOPROPE_REPEAT_LANES, static_cast<uint32_t>(srcRepStride), site);
 }
 
@@ -167,7 +167,7 @@ void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer, const M& mask,                \
               const int32_t repeatTime, const int32_t srcRepStride, bool calIndex = false, toprope::Site site = toprope::Site::here()) { \
         TOPROPE_REDUCE_DTYPES(Name);                                                                                                     \
-        toprope::choose_mask<true>(mask);                                                                                                \
+        toprope::choose_mask<true, T>(toprope::kOp##Name, mask, site);                                                                   \
         toprope::reduce_extreme<ReduceType::fold>(toprope::kOp##Name, dst, src, sharedTmpBuffer, TOPROPE_REPEAT_LANES,                   \
                                                   static_cast<uint32_t>(srcRepStride), calIndex, site);                                  \
     }

@@ -29,6 +29,14 @@ T shift_left_keeping_sign(T x, T s) {
         return shift_left<T>(x, s);
     }
 }
+// As the operation says, or exactly if X, the type that it computes in, is wider.
+template <typename X, typename T>
+auto shifted_left(T x, T s) {
+    if constexpr (std::is_same_v<std::remove_const_t<X>, int64_t>)
+        return s < 0 || s > 31 ? int64_t{x} : static_cast<int64_t>(static_cast<uint64_t>(int64_t{x}) << s);
+    else
+        return shift_left_keeping_sign<T>(x, s);
+}
 template <typename T>
 T shift_right(T x, T s, bool rounds) {
     constexpr T bits = static_cast<T>(sizeof(T) * 8);
@@ -52,6 +60,10 @@ T shift_right(T x, T s, bool rounds) {
         L operator()(L x_) const {                                                                                                     \
             const Wrap<L> x = static_cast<Wrap<L>>(x_), s = static_cast<Wrap<L>>(s_);                                                  \
             return static_cast<L>(expression);                                                                                         \
+        }                                                                                                                              \
+        int64_t exact(L x_, L s_) const {                                                                                              \
+            const Exact<L> x = x_, s = s_;                                                                                             \
+            return static_cast<int64_t>(expression);                                                                                   \
         }                                                                                                                              \
     };                                                                                                                                 \
     }                                                                                                                                  \
@@ -98,7 +110,7 @@ TOPROPE_ABSENT("A2, A3 and 310P", LeakyRelu)
 // Shifts: A2 and A3 only.
 #if __NPU_ARCH__ == 2201
 TOPROPE_SCALAR(ShiftLeft, "dst = src << scalar; a signed type keeps its sign bit", "vshl", (int16_t, uint16_t, int32_t, uint32_t),
-               toprope::shift_left_keeping_sign<L>(x_, s_))
+               toprope::shifted_left<decltype(x)>(x_, s_))
 #define TOPROPE_SHIFTS (int16_t, uint16_t, int32_t, uint32_t)
 #else
 TOPROPE_ABSENT("A2 and A3", ShiftLeft)

@@ -4,13 +4,16 @@
 #pragma once
 
 #include "../machine/float_math.h"
-#include "../machine/vector.h"
+#include "../machine/wrapping.h"
 
 namespace toprope {
 
 template <typename F, typename D, typename S>
 TOPROPE_OUTLINE void vector_unary(const Op& op, const F& f, const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src,
                                   const Lanes& lanes, const AscendC::UnaryRepeatParams& p, Site site) {
+    if constexpr (kMayWrap<D> && HasExact<F>::value)
+        note_wrapping<F, D>(op, f, lanes, site, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride),
+                            lane_operand("src", src, p.srcBlkStride, p.srcRepStride));
     LaneOp<F, D, S>::call(op, site, lanes, f, Overlap::whole, lane_operand("dst", dst, p.dstBlkStride, p.dstRepStride),
                           lane_operand("src", src, p.srcBlkStride, p.srcRepStride));
 }

@@ -122,6 +122,8 @@ void note_view(const void* pointer, uint64_t bytes, Dtype type, Site site);
 // Adds a finding; printf-style. Same code at the same site counts up.
 TOPROPE_COLD void report(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
 TOPROPE_COLD void warn(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
+// What is a mistake only together with something that comes later; the check decides.
+TOPROPE_COLD void note(const char* code, Site site, const Op* op, const char* format, ...) __attribute__((format(printf, 4, 5)));
 [[noreturn]] TOPROPE_COLD void stop();  // ends this core after a report that leaves nothing sensible to do
 // Gives the processor to other cores until `ready` holds; `what` is shown if nobody can make progress.
 void wait_until(bool (*ready)(void*), void* argument, const char* what, Site site);

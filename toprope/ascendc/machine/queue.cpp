@@ -17,7 +17,7 @@ void set_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids) {
     if (TOPROPE_UNLIKELY(state != 0))
         report("flag-set-twice", site, &kSetFlag, "SetFlag<%s>(%d) while the flag is still set: nobody has waited for the first one",
                e.name, id);
-    state = 1;
+    if (state < 255) ++state;  // each set has its wait, so that the waits behind a report are not accused as well
     record(kSetFlag, e.source, site, flag_work(event, id), static_cast<uint32_t>(event));
 }
 
@@ -26,12 +26,21 @@ void wait_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids) {
     const EventPipes& e = kEvents[static_cast<int>(event)];
     uint8_t& state = self->flag[static_cast<int>(event)][id];
     if (TOPROPE_UNLIKELY(state == 0)) {
+        uint8_t* states = self->flag[static_cast<int>(event)];
+        int32_t other = 0;
+        while (other < ids && states[other] == 0) ++other;
+        char hint[64] = "";
+        if (other < ids) std::snprintf(hint, sizeof hint, "; set is number %d", other);
         report("flag-wait-without-set", site, &kWaitFlag,
-               "WaitFlag<%s>(%d), but no SetFlag<%s>(%d) comes before it: pipe %s would wait for ever", e.name, id, e.name, id,
-               kPipeNames[static_cast<int>(e.target)]);
-        return;
+               "WaitFlag<%s>(%d), but no SetFlag<%s>(%d) comes before it: pipe %s would wait for ever%s", e.name, id, e.name, id,
+               kPipeNames[static_cast<int>(e.target)], hint);
+        // Go on as if the two had the same number: what this wait was to order is no mistake of its own.
+        if (other == ids) return;
+        id = other;
+        --states[other];
+    } else {
+        --state;
     }
-    state = 0;
     record(kWaitFlag, e.target, site, flag_work(event, id), static_cast<uint32_t>(event));
 }
 

@@ -182,7 +182,7 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
 static void add_report(uint32_t severity, const char* code, Site site, const Op* op, const char* format, va_list arguments) {
     const uint32_t where = site_index(site);
     for (uint64_t i = 0; i < reports.size; ++i)
-        if (reports.data[i].site == where && std::strcmp(reports.data[i].code, code) == 0) {
+        if (reports.data[i].site == where && reports.data[i].severity == severity && std::strcmp(reports.data[i].code, code) == 0) {
             ++reports.data[i].count;
             return;
         }
@@ -210,6 +210,13 @@ void warn(const char* code, Site site, const Op* op, const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     add_report(1, code, site, op, format, arguments);
+    va_end(arguments);
+}
+
+void note(const char* code, Site site, const Op* op, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_report(2, code, site, op, format, arguments);
     va_end(arguments);
 }
 

@@ -99,7 +99,7 @@ struct Report {
     uint32_t site;
     uint32_t core;
     uint32_t op;
-    uint32_t severity;  // 0 error, 1 warning
+    uint32_t severity;  // 0 error, 1 warning, 2 a note for the check
     uint64_t count;
     uint64_t instr;  // index in the core's instruction column at the first occurrence
 };

@@ -55,6 +55,13 @@ uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site) {
     return repeats & 0xff;
 }
 
+// Page 掩码: a longer run of lanes counts as the longest that the element type has.
+void check_mask(const Op& op, uint32_t width, uint64_t mask, Site site) {
+    if (TOPROPE_UNLIKELY(!self->vector.counter && mask > width))
+        warn("mask-out-of-range", site, &op, "%s: mask %llu, but a repeat has %u lanes of this element type: no more than %u take part",
+             op.name, static_cast<unsigned long long>(mask), width, width);
+}
+
 // Lanes of repeat r up to and including the last that takes part.
 static uint32_t lanes_in(const Lanes& l, uint32_t repeat) {
     if (!l.bitmap) return l.active_in(repeat);

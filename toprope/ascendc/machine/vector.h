@@ -52,9 +52,13 @@ inline Lanes count_form(uint32_t width, uint32_t count) {
     return count_lanes(width, count);
 }
 uint32_t checked_repeats(const Op& op, uint32_t repeats, Site site);
+void check_mask(const Op& op, uint32_t width, uint64_t mask, Site site);
 template <bool isSetMask>
 Lanes mask_form(const Op& op, uint32_t width, uint64_t mask, uint32_t repeats, Site site) {
-    if (isSetMask) set_contiguous_mask(mask);
+    if (isSetMask) {
+        check_mask(op, width, mask, site);
+        set_contiguous_mask(mask);
+    }
     return mask_lanes(width, checked_repeats(op, repeats, site));
 }
 template <bool isSetMask>

@@ -72,12 +72,14 @@ protected:
     }
     void set_gm(Operand2d& o, const void* pointer, bool turned) {
         o = Operand2d{};
+        o.given = true;
         o.gm = static_cast<uint8_t*>(const_cast<void*>(pointer));
         o.turned = turned;
         restart();
     }
     void set_value(Operand2d& o, const void* value, size_t bytes) {
         o = Operand2d{};
+        o.given = true;
         o.is_value = true;
         std::memcpy(&o.value, value, bytes);
         restart();
@@ -86,6 +88,7 @@ protected:
     void set_local(Operand2d& o, const AscendC::LocalTensor<T>& tensor, bool turned, int32_t rows, int32_t columns, Site site) {
         if (idle()) return;
         o = Operand2d{};
+        o.given = true;
         o.turned = turned;
         if (tensor.space() == Space::l1) {
             o.in_l1 = true;
@@ -121,7 +124,20 @@ protected:
 
     // ---- requests --------------------------------------------------------------------------------------------------------
 
+    // Pages SetTensorA, SetTensorB, Init: an object has a tiling and both operands before it computes, and a block before it is fetched.
+    void require_order(Site site) const {
+        const char* const missing = t_.baseM <= 0                                    ? "Init (REGIST_MATMUL_OBJ)"
+                                    : !job_.a.given                                  ? "SetTensorA"
+                                    : !job_.b.given                                  ? "SetTensorB"
+                                    : job_.request == Request::get && job_.block < 0 ? "Iterate"
+                                                                                     : nullptr;
+        if (TOPROPE_UNLIKELY(missing != nullptr)) {
+            report("matmul-call-order", site, nullptr, "this call of a Matmul object needs %s before it", missing);
+            stop();
+        }
+    }
     void send(uint32_t answers, Site site) {
+        if (job_.request != Request::init) require_order(site);
         if constexpr (kRole == MatmulRole::here)
             engine_.serve(job_, site);
         else

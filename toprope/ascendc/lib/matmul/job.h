@@ -15,7 +15,7 @@ enum class Request : uint8_t { init, iterate, get, all, batch, async };
 struct Operand2d {
     uint8_t* gm = nullptr;
     uint32_t l1 = 0;
-    bool in_l1 = false, is_value = false, turned = false;
+    bool given = false, in_l1 = false, is_value = false, turned = false;
     uint64_t value = 0;        // bits of the element
     int64_t row_elements = 0;  // 0: from the original shape
 };
