@@ -1,5 +1,5 @@
 // Integer lanes whose exact result leaves the type. They wrap, which is no mistake in hashes and random numbers, and one where the result
-// is an offset: the check looks whether a Gather takes it as such (check/indices.py).
+// is an offset: the check looks whether a Gather takes it as such (check/wrapped_offsets.py).
 #pragma once
 
 #include "vector.h"
