@@ -30,7 +30,10 @@ MANUAL = FOLDER.parent.parent / "docs" / "sanitizer.md"
 # Mutants that behave like the original, and why. Shrunken buffers with room to spare are found without this table.
 EQUIVALENT: dict[tuple[str, str], str] = {
     ("offset_of_eight", "shift [8]"): "it reads another part of x, and nothing depends on what it reads",
-    ("conv2d", "delete PipeBarrier<PIPE_M>()"): "products of ten or more blocks of 16 x 16 need no barrier between them",
+    (
+        "conv2d",
+        "delete PipeBarrier<PIPE_M>()",
+    ): "products of ten or more blocks of 16 x 16 need no barrier between them",
     (
         "adds_counts",
         "delete DataCacheCleanAndInvalid<int32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(counts[c * 16])",

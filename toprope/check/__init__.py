@@ -10,12 +10,12 @@ from toprope.check.arguments import argument_types, claims
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
-from toprope.check.wrapped_offsets import wrapped_offsets
 from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers, unwritten_outputs
 from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
 from toprope.check.tiling_data import tiling_mismatches
+from toprope.check.wrapped_offsets import wrapped_offsets
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
 from toprope.trace import Trace
