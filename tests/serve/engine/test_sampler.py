@@ -141,7 +141,7 @@ CUTS = [
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("vocabulary", [1, 15, 511, 5000])
+@pytest.mark.parametrize("vocabulary", [1, 15, 511, 5000, 60_000])
 @pytest.mark.parametrize("params", CUTS, ids=str)
 def test_compiled_rows_draw_what_numpy_draws(params: SamplingParams, vocabulary: int) -> None:
     if sampler_module._compiled() is None:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "vectors.h"
@@ -18,7 +19,7 @@ struct SampleParams {  // of one row; top_k 0, top_p 1 and min_p 0 switch a cut 
 
 namespace {
 
-constexpr std::int64_t kBlock = 512;  // logits whose weights are summed in float
+constexpr std::int64_t kBlock = 256;  // logits whose weights are summed in float
 constexpr float kLeast = -80.0f;      // a token whose logit lies further below the highest one has no weight
 constexpr int kBins = 2048;           // of distances from the highest logit
 constexpr float kBinsPerUnit = kBins / -kLeast;
@@ -70,23 +71,29 @@ struct Row {
     float scaled(std::int64_t i) const { return (x[i] - peak) * inverse; }
 };
 
-// The sum of the weights of a block; they go to `to` unless it is null.
-float block_weight(const Row& row, std::int64_t first, float* to) {
+struct BlockWeight {
+    float sum, largest;
+};
+
+// The weights of a block; they go to `to` unless it is null.
+BlockWeight block_weight(const Row& row, std::int64_t first, float* to) {
     const std::int64_t end = std::min(first + kBlock, row.n);
-    Floats sum = {};
+    Floats sum = {}, most = {};
     std::int64_t i = first;
     for (; i + kLanes <= end; i += kLanes) {
         const Floats w = weight_of((load(row.x + i) - row.peak) * row.inverse);
         if (to != nullptr) store(to + (i - first), w);
         sum += w;
+        most = larger(w, most);
     }
-    float rest = total(sum);
+    BlockWeight found = {total(sum), highest(most)};
     for (; i < end; ++i) {
         const float w = weight_of(row.scaled(i));
         if (to != nullptr) to[i - first] = w;
-        rest += w;
+        found.sum += w;
+        found.largest = std::max(w, found.largest);
     }
-    return rest;
+    return found;
 }
 
 std::int64_t first_peak(const Row& row) {
@@ -101,7 +108,7 @@ std::int64_t draw_any(const Row& row, double u) {
     sums.clear();
     double all = 0;
     for (std::int64_t first = 0; first < row.n; first += kBlock) {
-        sums.push_back(block_weight(row, first, nullptr));
+        sums.push_back(block_weight(row, first, nullptr).sum);
         all += sums.back();
     }
     if (!(all > 0 && all < HUGE_VAL)) return first_peak(row);
@@ -128,7 +135,7 @@ public:
     explicit Likeliest(const Row& row) : row_(row), bin_(bins()), weight_(weights()) {
         bin_.resize(row.n);
         weight_.resize((row.n + kBlock - 1) / kBlock * kBlock);
-        for (std::int64_t first = 0; first < row.n; first += kBlock) all_ += block_weight(row, first, weight_.data() + first);
+        for (std::int64_t first = 0; first < row.n; first += kBlock) all_ += block_weight(row, first, weight_.data() + first).sum;
         for (std::int64_t i = 0; i < row.n; ++i) {
             const float below = -row.scaled(i) * kBinsPerUnit;
             bin_[i] = static_cast<std::uint16_t>(below < kBins - 1 ? static_cast<int>(below) : kBins - 1);
@@ -138,8 +145,6 @@ public:
             ++count_[bin_[i]];
         }
     }
-    double all() const { return all_; }
-
     // The tokens of bin b, likeliest first, equal ones by number.
     const std::vector<std::int32_t>& sorted(int b) {
         if (sorted_ == b) return order_;
@@ -225,12 +230,122 @@ private:
     std::int64_t count_[kBins] = {};
 };
 
+// The few tokens that a cut keeps, found without a look at most blocks: those whose heaviest token is too light hold none of them.
+class Shortlist {
+public:
+    Shortlist(const Row& row, const SampleParams& p)
+        : row_(row), p_(p), counted_(p.top_k > 0 && p.top_k < row.n), kept_(kept()), sums_(sums()) {
+        sums_.clear();
+        for (std::int64_t first = 0; first < row.n; first += kBlock) {
+            sums_.push_back(block_weight(row, first, nullptr));
+            all_ += sums_.back().sum;
+        }
+    }
+    double all() const { return all_; }
+
+    // Collects the kept tokens, likeliest first, equal ones by number; false where they are too many for a list.
+    bool collect() {
+        const auto blocks = static_cast<std::int64_t>(sums_.size());
+        if (counted_) {
+            if (p_.top_k > blocks / 2 || !gather(std::max(nth_largest(p_.top_k), p_.min_p))) return false;
+        } else if (p_.min_p > 0) {
+            if (!gather(p_.min_p)) return false;
+        } else {
+            std::int64_t deep = 16;
+            do {
+                deep *= 2;
+                if (deep > blocks / 2 || !gather(nth_largest(deep))) return false;
+            } while (mass_ < p_.top_p * all_);
+        }
+        std::sort(kept_.begin(), kept_.end(), [](const Token& a, const Token& b) { return a.x != b.x ? a.x > b.x : a.number < b.number; });
+        cut();
+        return true;
+    }
+
+    std::int64_t draw(double u) const {
+        const double wanted = u * mass_;
+        double before = 0;
+        for (const Token& token : kept_) {
+            before += token.weight;
+            if (before > wanted) return token.number;
+        }
+        return kept_.back().number;
+    }
+
+private:
+    struct Token {
+        float x, weight;
+        std::int32_t number;
+    };
+
+    // The heaviest tokens of at least `count` blocks weigh this or more, so at least so many tokens do.
+    float nth_largest(std::int64_t count) const {
+        static thread_local std::vector<float> largest;
+        largest.clear();
+        for (const BlockWeight& block : sums_) largest.push_back(block.largest);
+        std::nth_element(largest.begin(), largest.begin() + (count - 1), largest.end(), std::greater<float>());
+        return largest[count - 1];
+    }
+
+    bool gather(float least) {
+        least *= 0.9999f;  // a weight is rounded: one that is lighter by that may belong to a higher logit
+        if (!(least > 0)) return false;
+        kept_.clear();
+        mass_ = 0;
+        float weights[kBlock];
+        for (std::size_t b = 0; b < sums_.size(); ++b) {
+            if (sums_[b].largest < least) continue;
+            const std::int64_t first = static_cast<std::int64_t>(b) * kBlock, end = std::min(first + kBlock, row_.n);
+            block_weight(row_, first, weights);
+            for (std::int64_t i = first; i < end; ++i)
+                if (weights[i - first] >= least) {
+                    kept_.push_back({row_.x[i], weights[i - first], static_cast<std::int32_t>(i)});
+                    mass_ += weights[i - first];
+                }
+            if (static_cast<std::int64_t>(kept_.size()) > row_.n / 8) return false;
+        }
+        return true;
+    }
+
+    void cut() {
+        std::size_t number = kept_.size();
+        if (counted_) number = std::min<std::size_t>(number, p_.top_k);
+        while (number > 1 && kept_[number - 1].weight < p_.min_p) --number;
+        const bool shorter = counted_ || p_.min_p > 0;
+        kept_.resize(number);
+        mass_ = 0;
+        for (const Token& token : kept_) mass_ += token.weight;
+        if (p_.top_p >= 1) return;
+        const double most = p_.top_p * (shorter ? mass_ : all_);
+        mass_ = kept_[0].weight;
+        for (number = 1; number < kept_.size() && mass_ < most; ++number) mass_ += kept_[number].weight;
+        kept_.resize(number);
+    }
+
+    static std::vector<Token>& kept() {
+        static thread_local std::vector<Token> it;
+        return it;
+    }
+    static std::vector<BlockWeight>& sums() {
+        static thread_local std::vector<BlockWeight> it;
+        return it;
+    }
+    const Row& row_;
+    const SampleParams& p_;
+    const bool counted_;
+    std::vector<Token>& kept_;
+    std::vector<BlockWeight>& sums_;
+    double all_ = 0, mass_ = 0;
+};
+
 std::int64_t sample(const Row& row, const SampleParams& p) {
     const double u = uniform(p.seed, p.counter);
     const bool counted = p.top_k > 0 && p.top_k < row.n;
     if (!counted && p.top_p >= 1 && p.min_p <= 0) return draw_any(row, u);
+    Shortlist few(row, p);
+    if (!(few.all() > 0 && few.all() < HUGE_VAL)) return first_peak(row);
+    if (few.collect()) return few.draw(u);
     Likeliest likeliest(row);
-    if (!(likeliest.all() > 0 && likeliest.all() < HUGE_VAL)) return first_peak(row);
     Likeliest::Prefix kept = likeliest.everything();
     if (counted || p.min_p > 0)
         kept = likeliest.cut(kept, [&](std::int64_t number, double, double weight) {
