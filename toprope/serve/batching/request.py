@@ -63,6 +63,8 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()  # (token, what is added to its logit)
     bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that may not be completed
     grammar: Grammar | None = None
+    prompt_logprobs: int | None = None  # of each prompt token, with so many alternatives
+    embed: bool = False  # the last prompt token's hidden state is wanted; what is sampled is thrown away
 
 
 @dataclass(eq=False, slots=True)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toprope.serve.batching.request import FinishReason
+from toprope.serve.engine.prompt_scores import PromptScore
 from toprope.serve.engine.sampler import Sampled
 
 
@@ -16,3 +20,7 @@ class Delta(NamedTuple):
     text: str
     finish_reason: FinishReason | None
     chip_s: float | None = None  # since the request came, on the chip whose operators are timed
+    prompt: tuple[
+        PromptScore, ...
+    ] = ()  # with the first token, where they were asked for: from the second prompt token on
+    embedding: NDArray[np.float32] | None = None

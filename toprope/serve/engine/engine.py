@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from toprope.serve.batching.batch import Batch
+from toprope.serve.batching.batch import Batch, BatchEntry
 from toprope.serve.batching.kv_cache import KvCache
 from toprope.serve.batching.request import FinishReason, Request, SamplingParams
 from toprope.serve.batching.scheduler import Scheduler
 from toprope.serve.engine.constraints import Constraints
 from toprope.serve.engine.delta import Delta
 from toprope.serve.engine.engine_config import EngineConfig
+from toprope.serve.engine.prompt_scores import PromptScores
 from toprope.serve.engine.sampler import Sampled, Sampler
 from toprope.serve.engine.text_stream import TextStream
 from toprope.serve.errors import ServeError
@@ -74,6 +77,8 @@ class Engine:
         self.tokenizer = tokenizer
         self._sampler = sampler or Sampler()
         self._clock = clock
+        self._scores = PromptScores()
+        self._embedded: dict[str, NDArray[np.float32]] = {}
         self._constraints = Constraints(tokenizer, model.config.vocab, model.config.end_tokens)
         self._texts: dict[str, TextStream] = {}
         self._chip_began_s: dict[str, float] = {}  # when each live request came, by the chip's clock
@@ -124,10 +129,11 @@ class Engine:
         if bad := next((t for t in request.prompt_tokens if not 0 <= t < vocab), None):
             raise UnsupportedRequest(f"the prompt holds token {bad}; this model's tokens are 0 to {vocab - 1}")
         self._constraints.add(request)
+        self._scores.add(request)
         try:
             self.scheduler.add(request)
         except ServeError:
-            self._constraints.drop(request.id)
+            self._drop(request.id)
             raise
         if self._chip is not None:
             self._chip_began_s[request.id] = self._chip.now_s
@@ -141,9 +147,8 @@ class Engine:
     def abort(self, request_id: str) -> None:
         """Forget a request; its blocks are free at once. Unknown ids raise `UnknownRequest`."""
         self.scheduler.abort(request_id)
-        self._constraints.drop(request_id)
         self._texts.pop(request_id, None)
-        self._chip_began_s.pop(request_id, None)
+        self._drop(request_id)
 
     def step(self) -> StepReport:
         """Compute one batch. An exception leaves the scheduler's state unknown: build a new engine after it."""
@@ -175,22 +180,35 @@ class Engine:
         return [request.output_tokens for request in requests]
 
     def _compute(self, batch: Batch) -> dict[str, Sampled]:
-        plan = AttentionPlan.of(batch.entries, self.memory.block_tokens)
+        plan = AttentionPlan.of(batch.entries, self.memory.block_tokens, self._scores.wanted(batch.entries))
         logits = self.model.forward(plan, self.memory)
         requests = [entry.request for entry in batch.entries if entry.samples]
-        rows = logits.numpy()
+        rows = self._scores.take(batch.entries, logits.numpy())
+        self._embed(batch.entries)
         self._constraints.apply(rows, requests)
         chosen = self._sampler.sample(rows, requests)
         return {request.id: sampled for request, sampled in zip(requests, chosen, strict=True)}
+
+    def _embed(self, entries: Sequence[BatchEntry]) -> None:
+        ends = itertools.accumulate(len(entry.tokens) for entry in entries)
+        wanted = {
+            e.request.id: end - 1
+            for e, end in zip(entries, ends, strict=True)
+            if e.samples and e.request.sampling.embed
+        }
+        if wanted:
+            states = self.model.last_hidden(list(wanted.values())).numpy()
+            self._embedded.update(zip(wanted, states, strict=True))
 
     def _delta(self, request: Request, sampled: Sampled, reason: FinishReason | None) -> Delta:
         stream = self._texts.get(request.id)
         chip_s = self._chip.now_s - self._chip_began_s[request.id] if self._chip else None
         if reason is not None:
             self._constraints.drop(request.id)
+        extra = (chip_s, self._scores.finished(request), self._embedded.pop(request.id, None))
         if stream is None:
             self._forget(request.id, reason)
-            return Delta(request.id, sampled, "", reason, chip_s)
+            return Delta(request.id, sampled, "", reason, *extra)
         text = "" if reason is FinishReason.STOP else stream.push(sampled.token)  # the end token is not text
         if stream.stopped and reason is not FinishReason.STOP:
             if reason is None:
@@ -201,11 +219,16 @@ class Engine:
             text += stream.finish()
             del self._texts[request.id]
         self._forget(request.id, reason)
-        return Delta(request.id, sampled, text, reason, chip_s)
+        return Delta(request.id, sampled, text, reason, *extra)
 
     def _forget(self, request_id: str, reason: FinishReason | None) -> None:
         if reason is not None:
-            self._chip_began_s.pop(request_id, None)
+            self._drop(request_id)
+
+    def _drop(self, request_id: str) -> None:
+        self._constraints.drop(request_id)
+        self._scores.drop(request_id)
+        self._chip_began_s.pop(request_id, None)
 
 
 def _kernels(shape: LlamaConfig, config: EngineConfig) -> Kernels:

@@ -127,9 +127,15 @@ def sample_tokens(logits: _Floats, params: Sequence[SampleParams]) -> list[int]:
 
 
 def _with_logprobs(raw: _Floats, token: int, count: int) -> Sampled:
-    total = _log_total(raw)
-    top = tuple(TokenLogprob(int(t), float(raw[t]) - total) for t in _likeliest(raw, count))
-    return Sampled(token, float(raw[token]) - total, top)
+    return Sampled(token, float(raw[token]) - log_total(raw), top_logprobs(raw, count))
+
+
+def top_logprobs(raw: _Floats, count: int) -> tuple[TokenLogprob, ...]:
+    """The `count` likeliest tokens of a row of logits, likeliest first."""
+    if not count:
+        return ()
+    total = log_total(raw)
+    return tuple(TokenLogprob(int(t), float(raw[t]) - total) for t in _likeliest(raw, count))
 
 
 def _has_penalty(params: SamplingParams) -> bool:
@@ -200,6 +206,7 @@ def _likeliest(logits: _Floats, count: int) -> NDArray[np.int64]:
     return chosen[np.lexsort((chosen, -logits[chosen]))]
 
 
-def _log_total(logits: _Floats) -> float:
+def log_total(logits: _Floats) -> float:
+    """Logarithm of the sum of a row's exponentials: what a logit lacks to be a log-probability."""
     peak = float(logits.max())
     return peak + float(np.log(np.exp(logits.astype(np.float64) - peak).sum()))

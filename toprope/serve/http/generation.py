@@ -63,21 +63,23 @@ class Generation:
         assert self._engine.ready is not None
         longest = self._engine.ready.max_model_len
         for number, prompt in enumerate(job.prompts):
-            for _ in range(job.choices):
+            for answer_of_prompt in range(job.choices):
                 choice = Choice(len(self._choices), number, len(prompt))
                 request = Request(
                     id=f"{self._writer.id}-{choice.index}",
                     prompt_tokens=prompt,
                     max_tokens=longest - len(prompt) if job.max_tokens is None else job.max_tokens,
-                    sampling=self._sampling(choice.index),
+                    sampling=self._sampling(choice.index, scored=answer_of_prompt == 0),
                     priority=job.priority,
                 )
                 self._answers.append(self._engine.submit(request))
                 self._choices.append(choice)
 
-    def _sampling(self, index: int) -> SamplingParams:
-        seed = self._job.sampling.seed
-        return self._job.sampling if seed is None or index == 0 else replace(self._job.sampling, seed=seed + index)
+    def _sampling(self, index: int, *, scored: bool) -> SamplingParams:
+        params = self._job.sampling
+        if params.prompt_logprobs is not None and not scored:  # once a prompt
+            params = replace(params, prompt_logprobs=None)
+        return params if params.seed is None or index == 0 else replace(params, seed=params.seed + index)
 
     async def _deltas(self, index: int) -> AsyncIterator[Delta]:
         answer, choice = self._answers[index], self._choices[index]
@@ -159,6 +161,7 @@ class Generation:
         self._last_token_s[choice.index] = now
         choice.output_tokens += 1
         choice.chip_last_s = delta.chip_s
+        choice.scores = choice.scores or delta.prompt
         if choice.output_tokens == 1:
             choice.chip_first_s = delta.chip_s
         if delta.finish_reason is not None:

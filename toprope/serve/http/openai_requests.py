@@ -41,6 +41,9 @@ class Job:
     priority: int
     tools: Tools | None = None
     echo: tuple[str, ...] = ()  # the prompts as text, where the answer begins with them
+    shows_scores: bool = (
+        False  # the prompts' log-probabilities as a list of their own, not only in front of the answer's
+    )
 
 
 def read_body(raw: bytes) -> dict[str, Any]:
@@ -102,9 +105,12 @@ def completion_job(body: Mapping[str, Any], tokenizer: Tokenizer, end_tokens: fr
     prompts = _prompts(body, tokenizer)
     job = _job(body, prompts, limit, logprobs, tokenizer, end_tokens, is_chat=False)
     if _boolean(body, "echo", False):
-        if logprobs is not None:
-            raise BadParameter("echo", "with logprobs is not supported: the prompt's probabilities are not computed")
         job = replace(job, echo=tuple(_echoes(body["prompt"], prompts, tokenizer)))
+        if logprobs is not None:  # the prompt's tokens are listed before the answer's
+            if job.stream:
+                raise BadParameter("echo", "with logprobs cannot be streamed")
+            count = max(logprobs, job.sampling.prompt_logprobs or 0)
+            job = replace(job, sampling=replace(job.sampling, prompt_logprobs=count))
     return job
 
 
@@ -129,6 +135,25 @@ def tokens_of(body: Mapping[str, Any], tokenizer: Tokenizer) -> list[int]:
     if not isinstance(prompt, str):
         raise BadParameter("prompt", "is required and must be a string, or send messages")
     return tokenizer.encode(prompt, add_specials=_boolean(body, "add_special_tokens", True))
+
+
+def embedding_prompts(body: Mapping[str, Any], tokenizer: Tokenizer) -> tuple[tuple[list[int], ...], bool]:
+    """The prompts of a `/v1/embeddings` body, and whether its vectors are wanted as base64."""
+    known = {"model", "input", "encoding_format", "dimensions", "user"}
+    if unknown := sorted(set(body) - known):
+        raise BadParameter(unknown[0], f"is not a field of /v1/embeddings; known: {', '.join(sorted(known))}")
+    if body.get("dimensions") is not None:
+        raise BadParameter("dimensions", "is not supported: this model's vectors are not made to be cut")
+    form = body.get("encoding_format") or "float"
+    if form not in ("float", "base64"):
+        raise BadParameter("encoding_format", f"must be float or base64, not {form!r}")
+    try:
+        prompts = _prompts({"prompt": body.get("input")}, tokenizer)
+    except BadParameter as error:
+        raise BadParameter("input", error.message.partition(": ")[2]) from None
+    if not all(prompts) or len(prompts) > _MOST_ANSWERS:
+        raise BadParameter("input", f"must be 1 to {_MOST_ANSWERS} texts or token lists, none of them empty")
+    return prompts, form == "base64"
 
 
 def token_list(body: Mapping[str, Any], vocab: int) -> list[int]:
@@ -164,6 +189,8 @@ def _job(
     for name in options:
         if name != "include_usage":
             raise BadParameter(f"stream_options.{name}", "is not a field of this API; known: include_usage")
+    if body.get("prompt_logprobs") is not None and _boolean(body, "stream", False):
+        raise BadParameter("prompt_logprobs", "cannot be streamed")
     min_tokens = _integer(body, "min_tokens", 0, 0, 2**31 - 1)
     if max_tokens is not None and min_tokens > max_tokens:
         raise BadParameter("min_tokens", f"is {min_tokens}, and max_tokens only {max_tokens}")
@@ -177,6 +204,7 @@ def _job(
         stream_usage=_boolean(options, "include_usage", False),
         is_chat=is_chat,
         priority=_integer(body, "priority", 0, -(2**31), 2**31 - 1),
+        shows_scores=body.get("prompt_logprobs") is not None,
     )
 
 
@@ -203,6 +231,7 @@ def _sampling(
         logit_bias=_biases(body),
         bad_words=_bad_words(body, tokenizer),
         grammar=read_grammar(body),
+        prompt_logprobs=_optional_integer(body, "prompt_logprobs", 0, _MOST_LOGPROBS),
     )
 
 

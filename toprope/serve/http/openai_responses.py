@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toprope.serve.engine.prompt_scores import PromptScore
 from toprope.serve.engine.sampler import Sampled, TokenLogprob
 from toprope.serve.errors import ServeError
 from toprope.serve.http.openai_requests import Job
@@ -30,6 +31,7 @@ class Choice:
     sampled: list[Sampled] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     finish_reason: str | None = None
+    scores: tuple[PromptScore, ...] = ()  # of the prompt, from its second token on
     chip_first_s: float | None = None  # on the chip whose operators are timed: to the first token, and to the last
     chip_last_s: float | None = None
 
@@ -45,6 +47,7 @@ class ResponseWriter:
     def whole(self, choices: Sequence[Choice]) -> dict[str, Any]:
         """The answer to a request without streaming."""
         items = []
+        scores = {choice.prompt: choice.scores for choice in choices if choice.scores}
         for choice in choices:
             item: dict[str, Any] = {"index": choice.index, "finish_reason": choice.finish_reason}
             if self._job.is_chat:
@@ -56,9 +59,43 @@ class ResponseWriter:
             else:
                 item["text"] = self.echoed(choice.prompt) + choice.text
             item["logprobs"] = self._logprobs(choice.sampled, 0)
+            if self._job.echo and item["logprobs"] is not None:
+                item["logprobs"] = self._echoed_logprobs(choice, scores.get(choice.prompt, ()))
+            if self._job.shows_scores and not self._job.is_chat:
+                item["prompt_logprobs"] = self._scores(scores.get(choice.prompt, ()))
             items.append(item)
         kind = "chat.completion" if self._job.is_chat else "text_completion"
-        return {**self._head(kind), "choices": items, "usage": usage(choices)}
+        whole = {**self._head(kind), "choices": items, "usage": usage(choices)}
+        if self._job.shows_scores and self._job.is_chat:
+            whole["prompt_logprobs"] = self._scores(scores.get(0, ()))
+        return whole
+
+    def _scores(self, scores: Sequence[PromptScore]) -> list[dict[str, Any] | None]:
+        """In vLLM's form: for each prompt token (the first has none before it) the token and the likeliest, by token id."""
+        count = self._job.sampling.prompt_logprobs or 0
+        listed: list[dict[str, Any] | None] = [None]
+        for score in scores:
+            ranked = [(score.token, score.logprob, score.rank)]
+            ranked += [
+                (t.token, t.logprob, rank) for rank, t in enumerate(score.top[:count], 1) if t.token != score.token
+            ]
+            listed.append(
+                {
+                    str(token): {"logprob": value, "rank": rank, "decoded_token": self._tokenizer.token_text(token)}
+                    for token, value, rank in ranked
+                }
+            )
+        return listed
+
+    def _echoed_logprobs(self, choice: Choice, scores: Sequence[PromptScore]) -> dict[str, Any] | None:
+        """The prompt's tokens before the answer's, the first without a probability."""
+        first = self._job.prompts[choice.prompt][0]
+        count = self._job.sampling.logprobs or 0
+        before = [Sampled(s.token, s.logprob, s.top[:count]) for s in scores]
+        whole = self._logprobs([Sampled(first, None, ()), *before, *choice.sampled], 0)
+        if whole is not None:
+            whole["top_logprobs"][0] = None
+        return whole
 
     def echoed(self, prompt: int) -> str:
         """The prompt's own text where the answer begins with it."""

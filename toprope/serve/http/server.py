@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -36,6 +36,8 @@ from toprope.serve.engine.engine_config import DEVICES, DTYPES, EngineConfig
 from toprope.serve.engine.engine_process import EngineProcess, EngineState, EngineUnavailable
 from toprope.serve.engine.worker import open_engine
 from toprope.serve.errors import BadRequest, PromptTooLong, ServeError
+from toprope.serve.http.embeddings import Embedding
+from toprope.serve.http.fields import BadParameter
 from toprope.serve.http.generation import Generation
 from toprope.serve.http.guard import Admission, Guard
 from toprope.serve.http.metrics import Metrics
@@ -43,6 +45,7 @@ from toprope.serve.http.openai_requests import (
     Job,
     chat_job,
     completion_job,
+    embedding_prompts,
     read_body,
     token_list,
     tokens_of,
@@ -118,6 +121,7 @@ class Server:
             routes=[
                 Route("/v1/chat/completions", self._answer_chat, methods=["POST"]),
                 Route("/v1/completions", self._answer_completion, methods=["POST"]),
+                Route("/v1/embeddings", self._embeddings, methods=["POST"]),
                 Route("/tokenize", self._tokenize, methods=["POST"]),
                 Route("/detokenize", self._detokenize, methods=["POST"]),
                 Route("/v1/models", self._models),
@@ -159,18 +163,11 @@ class Server:
         return await self._answer(request, completion_job)
 
     async def _answer(self, request: Request, read: Callable[..., Job]) -> Response:
-        if self._draining:
-            raise EngineUnavailable("the server is shutting down; send the request to another one")
-        body = read_body(await self._body(request))
-        if self.engine.ready is None:
-            raise EngineUnavailable("the engine is starting; retry in a few seconds")
+        body = await self._job_body(request)
+        assert self.engine.ready is not None
         # In a thread, because megabytes of text take a second, and the other answers must go on.
         job = await asyncio.to_thread(read, body, self._tokenizer, self.engine.ready.end_tokens)
-        if job.model != self._options.model_name:
-            raise UnknownModel(f"the model {job.model!r} is not served here; this is {self._options.model_name!r}")
-        longest = self.engine.ready.max_model_len
-        if too_long := next((p for p in job.prompts if len(p) >= longest), None):
-            raise PromptTooLong(f"this model's context is {longest} tokens; the prompt alone has {len(too_long)}")
+        self._check(job.model, job.prompts)
         generation = Generation(job, self.engine, self._tokenizer, self.metrics)
         self._active += 1
         try:
@@ -185,7 +182,37 @@ class Server:
             raise
         return _EventStream(self._events(generation, first), lambda: self._end(generation))
 
-    def _end(self, generation: Generation) -> None:
+    async def _embeddings(self, request: Request) -> Response:
+        body = await self._job_body(request)
+        prompts, as_base64 = await asyncio.to_thread(embedding_prompts, body, self._tokenizer)
+        self._check(body.get("model"), prompts)
+        embedding = Embedding(self._options.model_name, prompts, self.engine, self.metrics, as_base64=as_base64)
+        self._active += 1
+        try:
+            return JSONResponse(await self._unless_gone(request, embedding.whole()))
+        finally:
+            self._end(embedding)
+
+    async def _job_body(self, request: Request) -> dict[str, Any]:
+        if self._draining:
+            raise EngineUnavailable("the server is shutting down; send the request to another one")
+        body = read_body(await self._body(request))
+        if self.engine.ready is None:
+            raise EngineUnavailable("the engine is starting; retry in a few seconds")
+        return body
+
+    def _check(self, model: object, prompts: Sequence[list[int]]) -> None:
+        """Raise for another model than this one, and for a prompt that leaves no room for an answer."""
+        if not isinstance(model, str) or not model:
+            raise BadParameter("model", "is required and must be a string; GET /v1/models lists the names")
+        if model != self._options.model_name:
+            raise UnknownModel(f"the model {model!r} is not served here; this is {self._options.model_name!r}")
+        assert self.engine.ready is not None
+        longest = self.engine.ready.max_model_len
+        if too_long := next((p for p in prompts if len(p) >= longest), None):
+            raise PromptTooLong(f"this model's context is {longest} tokens; the prompt alone has {len(too_long)}")
+
+    def _end(self, generation: Generation | Embedding) -> None:
         self._active -= 1
         generation.close()
 

@@ -31,8 +31,10 @@ class AttentionPlan:
     sampled: NDArray[np.int64]
 
     @classmethod
-    def of(cls, entries: Sequence[BatchEntry], block_tokens: int) -> AttentionPlan:
-        """The plan for `entries`, whose tokens lie one after the other in the batch."""
+    def of(
+        cls, entries: Sequence[BatchEntry], block_tokens: int, scored: frozenset[str] = frozenset()
+    ) -> AttentionPlan:
+        """The plan for `entries`, whose tokens lie one after the other in the batch; all rows of the `scored` requests have logits."""
         counts = np.array([len(entry.tokens) for entry in entries])
         starts = np.array([entry.start for entry in entries])
         firsts = np.cumsum(counts) - counts
@@ -46,11 +48,16 @@ class AttentionPlan:
             for first, count, start, table in zip(firsts, counts, starts, table_starts, strict=True)
             for cut in range(0, count, _PIECE_TOKENS)
         ]
+        wanted = (firsts + counts - 1)[[entry.samples for entry in entries]]
+        if scored:
+            rows = zip(entries, firsts.tolist(), counts.tolist(), strict=True)
+            parts = [np.arange(f, f + c)[0 if e.request.id in scored else c - e.samples :] for e, f, c in rows]
+            wanted = np.concatenate(parts)
         return cls(
             tokens=np.concatenate([np.asarray(entry.tokens, dtype=np.int64) for entry in entries]),
             positions=positions.astype(np.int32),
             slots=blocks * block_tokens + positions % block_tokens,
             tables=tables,
             pieces=np.array(pieces, dtype=np.int32),
-            sampled=(firsts + counts - 1)[[entry.samples for entry in entries]],
+            sampled=wanted,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -82,6 +82,10 @@ class Llama:
         """Compute the tokens of `plan`, filling `memory`; logits float32 `[len(plan.sampled), vocab]`."""
         with torch.inference_mode():
             return self._forward(plan, memory)
+
+    def last_hidden(self, rows: Sequence[int]) -> torch.Tensor:
+        """The states behind the last norm of these rows of the step just computed, float32 `[rows, hidden]`."""
+        return self._normed[list(rows)].float()
 
     def _forward(self, plan: AttentionPlan, memory: KvMemory) -> torch.Tensor:
         config, kernels, epsilon = self.config, self.kernels, self.config.norm_epsilon
