@@ -19,6 +19,7 @@ VERBS = {
     "check": ("toprope.commands.check", "findings only; exit code 1 if there is an error"),
     "profile": ("toprope.commands.profile", "where the time goes; --html, --flame, --trace, --csv"),
     "explore": ("toprope.commands.explore", "look around in a run, in the terminal"),
+    "debug": ("toprope.commands.debug", "step through a kernel in gdb, with its lines and variables"),
     "bisect-precision": (
         "toprope.commands.bisect_precision",
         "beside a float64 shadow: the line where error is born, its cause, the change",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from toprope.commandline import nearest
 from toprope.errors import BadArgument
 
 
@@ -50,7 +51,10 @@ def dtype(name: str) -> Dtype:
     """The element type called `name` (any of float16, half, fp16, f16, ...). Raises BadArgument."""
     found = _BY_NAME.get(name.strip())
     if found is None:
-        raise BadArgument(f"unknown element type {name!r}", cure="use one of " + ", ".join(d.name for d in DTYPES[:-1]))
+        raise BadArgument(
+            f"unknown element type {name!r}{nearest(name, list(_BY_NAME))}",
+            cure="use one of " + ", ".join(d.name for d in DTYPES[:-1]),
+        )
     return found
 
 

@@ -297,6 +297,31 @@ class Launcher:
         return again
 
 
+@dataclass(frozen=True)
+class Call:
+    """A launch that is ready: a kernel with its blocks and chip, its arguments by name, and which arrays among them are its outputs.
+
+    `outputs` by the operator's own names (a list of arrays for a dynamic output); `poisoned` are arguments that hold nothing yet.
+    """
+
+    kernel: Kernel
+    blocks: int
+    soc: Soc
+    arguments: Mapping[str, Argument]
+    outputs: Mapping[str, Any]
+    poisoned: tuple[str, ...] = ()
+    tiling_key: int = 0
+
+    def __call__(self, **options: Any) -> Run:
+        """Launch it; `options` as of a Launcher's call."""
+        given = {"soc": self.soc, "tiling_key": self.tiling_key, "poisoned": self.poisoned, **options}
+        return self.kernel[self.blocks](*self.arguments.values(), **given)
+
+    def parameter(self, array: Any) -> str:
+        """The name of the argument that is this array; "" when none is."""
+        return next((n for n, v in self.arguments.items() if v is array), "")
+
+
 _AHEAD = re.compile(r'(?:\s|//[^\n]*\n|/\*.*?\*/)*#[ \t]*include[ \t]*["<]kernel_operator\.h[">]', re.S)
 
 

@@ -131,7 +131,7 @@ def arguments(kernel: Kernel, launch: LaunchFile) -> dict[str, Any]:
     if missing:
         raise BadArgument(f"no value for {', '.join(missing)}", cure=f"for example: {example_command(kernel)}")
     rng = np.random.default_rng(launch.seed)
-    return {n: _value(n, launch.arguments[n], rng, launch.folder) for n in names}
+    return {n: argument(n, launch.arguments[n], rng, launch.folder) for n in names}
 
 
 def references(launch: LaunchFile, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -142,7 +142,7 @@ def references(launch: LaunchFile, inputs: Mapping[str, Any]) -> dict[str, np.nd
         if match := re.match(r"^([^:\n]+\.py):(\w+)$", text.strip()):
             value = _call(launch.folder / match.group(1), match.group(2), name, wide)
         elif match := re.match(r"^@(\S+)$", text.strip()):
-            value = _value(name, text, np.random.default_rng(0), launch.folder)
+            value = argument(name, text, np.random.default_rng(0), launch.folder)
         else:
             try:
                 value = expression.evaluate(text, wide)
@@ -209,7 +209,8 @@ def _guess_element(kernel: Kernel) -> str:
     return found.group(1) if found and found.group(1) in {n for d in dtypes.DTYPES for n in (d.name, d.cpp)} else "half"
 
 
-def _value(name: str, spec: Any, rng: np.random.Generator, folder: Path) -> Any:
+def argument(name: str, spec: Any, rng: np.random.Generator, folder: Path) -> Any:
+    """What a specification stands for: an array, None, a number, a mapping of fields. Raises BadArgument."""
     if spec is None or isinstance(spec, int | float | bool | Mapping):
         return spec
     if isinstance(spec, Sequence) and not isinstance(spec, str):
@@ -225,10 +226,18 @@ def _value(name: str, spec: Any, rng: np.random.Generator, folder: Path) -> Any:
             f"argument {name}: cannot read {text!r}",
             cure="write e.g. 'half[8, 2048]', 'int32[100] arange', 'float[64] out', '@input.npy', or a number",
         )
-    kind = dtypes.dtype(match["dtype"]).numpy
-    if kind is None:
-        raise BadArgument(f"argument {name}: {match['dtype']} has no array form", cure="pass the packed bytes as uint8")
+    kind = _element(name, match["dtype"])
     return _filled(name, kind, _shape(name, match, kind), match["fill"].strip(), rng)
+
+
+def _element(name: str, word: str) -> np.dtype[Any]:
+    try:
+        kind = dtypes.dtype(word).numpy
+    except BadArgument as error:
+        raise BadArgument(f"argument {name}: {error.message}", cure=error.cure) from None
+    if kind is None:
+        raise BadArgument(f"argument {name}: {word} has no array form", cure="give the packed bytes as uint8")
+    return kind
 
 
 def _listed(name: str, spec: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -349,9 +358,7 @@ def _from_file(name: str, text: str, folder: Path) -> np.ndarray[Any, Any]:
         raise BadArgument(
             f"argument {name}: a raw file needs its type and shape", cure=f"write @{file_text}:half[8, 2048]"
         )
-    kind = dtypes.dtype(match["dtype"]).numpy
-    if kind is None:
-        raise BadArgument(f"argument {name}: {match['dtype']} has no array form", cure="read it as uint8")
+    kind = _element(name, match["dtype"])
     shape = _shape(name, match, kind)
     wanted = math.prod(shape) * kind.itemsize
     if file.stat().st_size != wanted:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from toprope.commandline import document
-from toprope.commands.launching import Prepared, ended_early, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared, References, ended_early, unchanged
 from toprope.errors import TopropeError
-from toprope.launch import references
 from toprope.precision import report
 from toprope.precision.blame import diagnose
 from toprope.precision.shadow import Replay, replay
-from toprope.trace import Array
 
 CAPTURE_LIMIT_BYTES = 2 << 30
 
@@ -28,15 +27,14 @@ def main(argv: list[str]) -> int:
 
 
 def _bisect(prepared: Prepared) -> int:
-    before = {n: v.copy() for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
+    before = unchanged(prepared.arrays)
     prepared.options.capture_limit_bytes = CAPTURE_LIMIT_BYTES
-    run, _ = prepared.run()
+    run, references = prepared.run()
     if run.trace.signal:
         raise ended_early(run)
     replayed = replay(run.trace, run.soc, before)
-    arrays = {n: v for n, v in prepared.arguments.items() if isinstance(v, np.ndarray)}
-    diagnosis = diagnose(replayed, arrays)
-    against, complaint = _against(prepared, before, replayed)
+    diagnosis = diagnose(replayed, prepared.arrays)
+    against, complaint = _against(prepared, references, replayed)
     if prepared.options.json:
         print(document("bisect-precision", report.as_json(diagnosis, replayed, against)))
     else:
@@ -47,16 +45,16 @@ def _bisect(prepared: Prepared) -> int:
 
 
 def _against(
-    prepared: Prepared, before: dict[str, Array], replayed: Replay
+    prepared: Prepared, references: References, replayed: Replay
 ) -> tuple[dict[str, float], TopropeError | None]:
     """How far exact arithmetic on the kernel's own steps is from the references: large when the algorithm is at fault."""
     try:
-        golden = references(prepared.launch, {**prepared.arguments, **before})
+        golden = references()
     except TopropeError as error:
         return {}, error
     found = {}
     for name, gold in golden.items():
-        exact = replayed.exact(name, np.asarray(prepared.arguments[name]))
+        exact = replayed.exact(prepared.parameter(name), prepared.output(name))
         both = np.isfinite(exact) & np.isfinite(gold)
         size = float(np.linalg.norm(gold[both]))
         found[name] = float(np.linalg.norm(exact[both] - gold[both])) / size if size else 0.0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from toprope.check import check, output, suppress
 from toprope.commandline import CRASHED
-from toprope.commands.launching import Prepared, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared
 from toprope.kernel import CHECK_OVERFLOW, Run
 from toprope.order import inserted
 

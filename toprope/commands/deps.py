@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from toprope import pages
 from toprope.commandline import document
-from toprope.commands.launching import Prepared, ended_early, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared, ended_early
 from toprope.deps import Graph, dependences, path_by_line
 from toprope.errors import BadInput
 

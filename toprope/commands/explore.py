@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from toprope.commandline import CRASHED
-from toprope.commands.launching import Prepared, judged, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared, judged
 from toprope.errors import BadInput
 from toprope.profile import diagnose
 from toprope.report import summary
@@ -27,7 +28,7 @@ def _explore(prepared: Prepared) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("explore needs a terminal", cure="use `toprope profile ... --html FILE` where there is none")
     if prepared.options.time_only:
-        prepared.launch.reference = {}
+        prepared.golden = None
     run, references = prepared.run()
     verdicts, complaint = judged(prepared, references)
     Explorer(summary.of(run, verdicts, diagnose(run))).run()

@@ -6,94 +6,20 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from toprope import launch as launches
 from toprope.commandline import Parser
-from toprope.errors import BadInput, KernelEnded, TopropeError
+from toprope.commands.prepared import Prepared, References, unchanged
+from toprope.errors import BadInput
 from toprope.inputs import naming
-from toprope.kernel import Kernel, KernelFile, Run, load
+from toprope.kernel import Call, KernelFile, load
+from toprope.soc import load as load_soc
 from toprope.testing.compare import Verdict, compare, unwritten
 from toprope.testing.standards import standard
 from toprope.trace import Array
-
-
-@dataclass
-class Prepared:
-    """A kernel with everything to launch it; `inputs` are copies taken before the run, for the references."""
-
-    kernel: Kernel
-    launch: launches.LaunchFile
-    arguments: dict[str, Any]
-    options: argparse.Namespace
-    source: Path | None = None  # the launch file, where all arguments come from it
-
-    def run(self) -> tuple[Run, Callable[[], dict[str, Array]]]:
-        """Launch. The second value computes the references from the inputs as they were before the run."""
-        before = (
-            {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in self.arguments.items()}
-            if self.launch.reference
-            else {}
-        )
-        with naming(self.source):
-            return self._run(), lambda: launches.references(self.launch, before)
-
-    def _run(self) -> Run:
-        return self.kernel[self.launch.blocks](
-            *self.arguments.values(),
-            soc=self.launch.soc,
-            tiling_key=self.launch.tiling_key,
-            time_limit_s=self.options.time_limit,
-            time_only=getattr(self.options, "time_only", False),
-            sync=self.options.sync,
-            explore=getattr(self.options, "explore", False),
-            poisoned=launches.outputs(self.launch),
-            capture_limit_bytes=getattr(self.options, "capture_limit_bytes", 0),
-            in_process=False,
-            quiet=bool(self.options.json) or getattr(self.options, "format", "text") != "text",
-        )
-
-
-def judged(
-    prepared: Prepared, references: Callable[[], dict[str, Array]]
-) -> tuple[dict[str, Verdict], TopropeError | None]:
-    """A verdict per output that has a reference, and why there is none.
-
-    A reference that cannot be computed must not cost the user the report: the caller shows it first, then raises the complaint.
-    """
-    try:
-        verdicts = {}
-        for name, gold in references().items():
-            actual = np.asarray(prepared.arguments[name])
-            verdict = compare(actual, gold, standard=prepared.launch.standard)
-            outputs = launches.outputs(prepared.launch)
-            inputs = [a for n, a in prepared.arguments.items() if n not in outputs]
-            bare = unwritten(actual, inputs) if name in outputs else 0
-            verdicts[name] = replace(verdict, unwritten=bare)
-        return verdicts, None
-    except TopropeError as error:
-        return {}, error
-
-
-def ended_early(run: Run) -> KernelEnded:
-    """What to raise where a run that crashed or never ended leaves nothing to show."""
-    said = next(
-        (
-            f
-            for f in run.findings
-            if f.code in ("kernel-crash", "kernel-exit", "kernel-time-limit", "kernel-trace-limit", "division-by-zero")
-        ),
-        None,
-    )
-    if said is None:
-        return KernelEnded("the kernel ended early", cure="`toprope check` with the same arguments says where")
-    where = f" ({said.places[0].file}:{said.places[0].line})" if said.places else ""
-    return KernelEnded(said.message + where, cure=said.cure, code=said.code)
 
 
 def parser(verb: str, what: str) -> argparse.ArgumentParser:
@@ -101,12 +27,24 @@ def parser(verb: str, what: str) -> argparse.ArgumentParser:
     p = Parser(
         prog=f"toprope {verb}",
         description=what,
-        epilog="ARGUMENTS look like x='half[8, 2048]' z='half[8, 2048] out' n=16384; see docs/launch.md. Without any, the launch file beside the kernel is used.",
+        epilog="ARGUMENTS look like x='half[8, 2048]' z='half[8, 2048] out' n=16384; see docs/launch.md. Without any, the launch file beside the kernel is used. "
+        "A project's folder needs --case, or an --input for each of its operator's inputs; there, ARGUMENTS are its attributes.",
     )
     p.add_argument(
-        "kernel", metavar="FILE[:ENTRY]", help="Ascend C source, and the kernel function if the file has several"
+        "kernel",
+        metavar="FILE[:ENTRY] | FOLDER[:OPERATOR]",
+        help="Ascend C source, and the kernel function if the file has several; or an operator project, or a case file",
     )
     p.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="argument specifications")
+    p.add_argument("--case", default="", metavar="NAME", help="for a project or a case file: the case to launch")
+    p.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        nargs="+",
+        metavar="TYPE[N,N]",
+        help="for a project: its operator's inputs in order, as in a launch file; null leaves an optional one out",
+    )
     p.add_argument("--blocks", type=int, help="number of blocks (default: launch file, else 1)")
     p.add_argument("--soc", help="chip (default ascend910b1; `toprope socs` lists them)")
     p.add_argument("--launch", type=Path, help="launch file (default: FILE with the ending .toml)")
@@ -142,6 +80,24 @@ def prepare(options: argparse.Namespace) -> Prepared:
     file_text, _, entry = options.kernel.partition(":")
     file = Path(file_text)
     _check_options(options)
+    if file.is_dir() or (file.is_file() and file.suffix in _CASE_FILES):
+        # Cases bring the readers of every tool's files with them, which a kernel's run needs none of.
+        from toprope.commands.project_case import prepare_case
+
+        return prepare_case(options, file, entry)
+    for name in ("case", "input"):
+        if getattr(options, name):
+            raise BadInput(
+                f"--{name} is for a project's folder{' or a case file' if name == 'case' else ''}; {file} is a source",
+                cure=f"describe its arguments: NAME=VALUE, or {file.with_suffix('.toml').name} (docs/launch.md)",
+            )
+    return _prepare_kernel(options, file, entry)
+
+
+_CASE_FILES = (".toml", ".csv", ".xlsx", ".json", ".yaml")
+
+
+def _prepare_kernel(options: argparse.Namespace, file: Path, entry: str) -> Prepared:
     kernels = load(file, include=options.include, defines=options.defines)
     launch_path = options.launch or file.with_suffix(".toml")
     if options.launch and not options.launch.is_file():
@@ -162,11 +118,11 @@ def prepare(options: argparse.Namespace) -> Prepared:
         )
     kernel = kernels[entry] if entry else next(iter(kernels.kernels.values()))
     launch = launches.read(launch_path, kernel.name)
-    for name, value in _pairs(options.arguments, "x='half[8, 2048]'"):
+    for name, value in pairs(options.arguments, "x='half[8, 2048]'"):
         launch.arguments[name] = launches.parse_value(value)
     if not launch.arguments and kernel.entry.parameters:
         raise _nothing_said(kernels, launch_path, [])
-    for name, value in _pairs(options.reference, "z='x + y'"):
+    for name, value in pairs(options.reference, "z='x + y'"):
         launch.reference[name] = value
     for name in ("blocks", "soc", "standard", "seed", "tiling_key"):
         if getattr(options, name) is not None:
@@ -176,10 +132,23 @@ def prepare(options: argparse.Namespace) -> Prepared:
     with naming(source):
         launches.check(kernel, launch)
         standard(launch.standard)
-        return Prepared(kernel, launch, launches.arguments(kernel, launch), options, source)
+        arguments = launches.arguments(kernel, launch)
+    poisoned = launches.outputs(launch)
+    call = Call(kernel, launch.blocks, load_soc(launch.soc), arguments, {}, poisoned, launch.tiling_key)
+
+    def judge(name: str, actual: Array, gold: Array) -> Verdict:
+        verdict = compare(actual, gold, standard=launch.standard)
+        inputs = [a for n, a in arguments.items() if n not in poisoned]
+        return replace(verdict, unwritten=unwritten(actual, inputs) if name in poisoned else 0)
+
+    def golden() -> References:
+        before = unchanged(arguments)
+        return lambda: launches.references(launch, before)
+
+    return Prepared(call, options, judge, golden if launch.reference else None, None, source)
 
 
-def _pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
+def pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
     """NAME=VALUE words; a name that is given twice is a mistake, because only one of the values could count."""
     pairs: list[tuple[str, str]] = []
     for token in tokens:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toprope.commandline import CRASHED, document
-from toprope.commands.launching import Prepared, judged, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared, judged
 from toprope.profile import diagnose
 from toprope.report import flame, html, msprof, perfetto, summary, text
 
@@ -40,7 +41,7 @@ def main(argv: list[str]) -> int:
 
 def _profile(prepared: Prepared) -> int:
     if prepared.options.time_only:
-        prepared.launch.reference = {}
+        prepared.golden = None
     run, references = prepared.run()
     verdicts, complaint = judged(prepared, references)
     result = summary.of(run, verdicts, diagnose(run))

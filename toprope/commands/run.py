@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from toprope.commandline import CRASHED, document
-from toprope.commands.launching import Prepared, judged, parser, prepare
+from toprope.commands.launching import parser, prepare
+from toprope.commands.prepared import Prepared, judged
 from toprope.kernel import DEFAULT_SOC
 from toprope.report import summary, text
 from toprope.soc import load as load_soc

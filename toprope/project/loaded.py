@@ -13,7 +13,7 @@ import numpy as np
 
 from toprope.errors import BadArgument, BadInput
 from toprope.finding import Finding
-from toprope.kernel import DEFAULT_SOC, Run
+from toprope.kernel import DEFAULT_SOC, Call, Run
 from toprope.project.call_tensors import (
     arrays_of,
     described_inputs,
@@ -155,9 +155,22 @@ class ProjectOperator:
 
         `tiling` takes the place of what the tiling function would decide; see `changed`. With time_only no array is copied or filled.
         """
+        fill = not (options or {}).get("time_only", False)
+        call, tiling = self.call(*inputs, soc=soc, out=out, tiling=tiling, fill=fill, **attributes)
+        return OperatorRun(call.outputs, tiling, call(**{"poisoned": (), **(options or {})}))
+
+    def call(
+        self,
+        *inputs: Any,
+        soc: str | Soc = DEFAULT_SOC,
+        out: Sequence[Array] | None = None,
+        tiling: Tiling | None = None,
+        fill: bool = True,
+        **attributes: Any,
+    ) -> tuple[Call, Tiling]:
+        """What `run` launches, ready, and the tiling behind it. Without `fill` no array is copied or filled: for time only."""
         chip = load_soc(soc) if isinstance(soc, str) else soc
         of = self._for(chip)
-        fill = not (options or {}).get("time_only", False)
         arrays = [arrays_of(of, d, v, copy=fill) for d, v in zip(of.inputs, self._padded(of, inputs), strict=True)]
         shapes = [[TensorValue(a.shape, ge_type(a.dtype), value=a) for a in group] for group in arrays]
         problem, types, formats = self._problem(of, chip, shapes, attributes, None)
@@ -173,20 +186,19 @@ class ProjectOperator:
         tiling = tiling or self._tile(of, problem, chip)
         kernel = self._kernel(of, chip, tiling, types, formats, [*arrays, *outputs])
         check_layout(self.project.library, of, tiling, self.project.operator, kernel.path)
-        if tiling.need_atomic or any(t.initial is not None for t in of.outputs):
+        begun = tiling.need_atomic or any(t.initial is not None for t in of.outputs)
+        if begun:
             fill_initial(of, outputs, types)
         if tiling.block_dim < 1:
             raise TilingFailed(
                 f"the tiling function of {of.type} set no number of blocks", cure="call context->SetBlockDim(...)"
             )
-        launch = kernel[tiling.block_dim](
-            *kernel_arguments(of, arrays, outputs, tiling, fill=fill),
-            soc=chip,
-            tiling_key=tiling.key,
-            **(options or {}),
-        )
+        values = kernel_arguments(of, arrays, outputs, tiling, fill=fill)
+        arguments = {p.name: v for p, v in zip(kernel.entry.parameters, values, strict=True)}
+        fresh = {id(a) for g in outputs for a in g} - {id(a) for g in arrays for a in g}
+        poisoned = () if begun or not fill else tuple(n for n, v in arguments.items() if id(v) in fresh)
         named = {d.name: (g if d.mode == DYNAMIC else g[0]) for d, g in zip(of.outputs, outputs, strict=True) if g}
-        return OperatorRun(named, tiling, launch)
+        return Call(kernel, tiling.block_dim, chip, arguments, named, poisoned, tiling.key), tiling
 
     def tiling(
         self,

@@ -114,9 +114,9 @@ def execute(suite: Suite, case: Case, runner: Runner, *, standard: str = "", det
 
 def _run(suite: Suite, case: Case, runner: Runner, standard: str, result: Result) -> None:
     inputs = suite.inputs(case)
-    golden = suite.reference(case, _copied(inputs)) if suite.reference else None
+    golden = suite.reference(case, copied(inputs)) if suite.reference else None
     if golden is not None:
-        case = replace(case, outputs=_completed(case, golden))
+        case = completed(case, golden)
     outcome = runner(case, inputs)
     result.predicted_us, result.predicted_cycles = outcome.predicted_us, outcome.predicted_cycles
     result.findings = list(outcome.findings)
@@ -129,9 +129,9 @@ def _run(suite: Suite, case: Case, runner: Runner, standard: str, result: Result
         result.status = FAILED
         result.message = f"the operator gives {len(outcome.outputs)} outputs, golden {len(golden)}"
         return
-    rivals = suite.competitor(case, _copied(inputs)) if suite.competitor else [None] * len(golden)
+    rivals = suite.competitor(case, copied(inputs)) if suite.competitor else [None] * len(golden)
     verdicts = [
-        _verdict(actual, expected, standard, rival, case.limits, inputs)
+        judged(actual, expected, standard, rival, case.limits, inputs)
         for actual, expected, rival in zip(outcome.outputs, golden, rivals, strict=True)
     ]
     _report(result, verdicts, outcome, golden)
@@ -143,14 +143,14 @@ def _examine(suite: Suite, case: Case, runner: Runner, result: Result) -> None:
     def resized(arrays: Sequence[Any]) -> Case:
         if suite.reference is None:
             return case
-        return replace(case, outputs=_completed(case, suite.reference(case, _copied(arrays))))
+        return completed(case, suite.reference(case, copied(arrays)))
 
     def run(*arrays: Any) -> Sequence[Array]:
-        return runner(resized(arrays), _copied(arrays)).outputs
+        return runner(resized(arrays), copied(arrays)).outputs
 
     def golden(*arrays: Any) -> Sequence[Array]:
         assert suite.reference is not None
-        return suite.reference(case, _copied(arrays))
+        return suite.reference(case, copied(arrays))
 
     found, untried = examine(run, inputs, None if suite.reference is None else golden)
     result.determinism = {d.kind: "identical" if d.passed else "differs" for d in found} | untried
@@ -161,7 +161,7 @@ def _examine(suite: Suite, case: Case, runner: Runner, result: Result) -> None:
         result.explanation = "\n".join(map(str, wrong))
 
 
-def _verdict(
+def judged(
     actual: Array,
     expected: Array,
     standard: str,
@@ -169,6 +169,7 @@ def _verdict(
     limits: Mapping[str, float],
     inputs: Sequence[Any],
 ) -> Verdict:
+    """The verdict on one output of a case, `rival` being a competitor's, `inputs` what the operator was given."""
     chosen: dict[str, Any] = {"competitor": rival, **limits}
     verdict = compare(actual, wrapped(expected, actual.dtype.name), standard, **chosen)
     return replace(verdict, unwritten=unwritten(actual, inputs))
@@ -201,8 +202,8 @@ def describe(case: Case) -> str:
     return ", ".join(parts + [f"{k}={v!r}" for k, v in case.attrs.items()])
 
 
-def _completed(case: Case, golden: Sequence[Array]) -> tuple[Output, ...]:
-    """Element type and shape of every output, taken from golden and the first input where the case leaves them open."""
+def completed(case: Case, golden: Sequence[Array]) -> Case:
+    """The case with element type and shape of every output, taken from golden and the first input where the case leaves them open."""
     first = case.tensors[0].dtype if case.tensors else ""
     result = []
     for number, array in enumerate(golden):
@@ -210,10 +211,11 @@ def _completed(case: Case, golden: Sequence[Array]) -> tuple[Output, ...]:
         same_kind = array.dtype.kind in "fc" or (array.dtype.kind in "iu" and "int" in first)
         dtype = known.dtype or (first if first and same_kind else array.dtype.name)
         result.append(Output(dtype, tuple(array.shape), known.name or (f"out{number}" if len(golden) > 1 else "out")))
-    return tuple(result)
+    return replace(case, outputs=tuple(result))
 
 
-def _copied(inputs: Sequence[Input]) -> list[Input]:
+def copied(inputs: Sequence[Input]) -> list[Input]:
+    """Inputs that an operator may write into."""
     return [[np.array(v) for v in i] if isinstance(i, list) else None if i is None else np.array(i) for i in inputs]
 
 

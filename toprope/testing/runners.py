@@ -70,6 +70,8 @@ class KernelRunner:
     blocks: int = 8
     soc: str = "ascend910b1"
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    include: Sequence[Path] = ()
+    defines: Sequence[str] = ()
 
     @cached_property
     def kernel(self) -> Any:
@@ -77,7 +79,7 @@ class KernelRunner:
         # The kernel toolchain needs a compiler; comparing existing data does not.
         from toprope.kernel import load
 
-        kernels = load(self.file)
+        kernels = load(self.file, include=self.include, defines=self.defines)
         return kernels[self.entry] if self.entry else next(iter(kernels.kernels.values()))
 
     def compile(self) -> None:
@@ -89,16 +91,22 @@ class KernelRunner:
 
     def __call__(self, case: Case, inputs: Sequence[Input]) -> Outcome:
         """Run all blocks. Outputs start poisoned (all bits set), so an element that is never written cannot pass."""
+        call = self.call(case, inputs)
+        run = call()
+        return _outcome(list(call.outputs.values()), run.findings, run.timeline)
+
+    def call(self, case: Case, inputs: Sequence[Input]) -> Any:
+        """The launch of a case, ready (toprope.kernel.Call)."""
+        # As `kernel`: comparing existing data needs no toolchain.
+        from toprope.kernel import Call
+        from toprope.soc import load as load_soc
+
         kernel = self.kernel
         given = {a.name: value for a, value in zip(case.arguments, inputs, strict=False)}
         outputs = {o.name: _poisoned(o) for o in case.outputs}
-        values = [self._value(p.name, case, given, outputs) for p in kernel.entry.parameters]
-        run = kernel[self.blocks](*values, soc=self.soc, poisoned=self._poisoned_arguments(kernel, case))
-        return _outcome(list(outputs.values()), run.findings, run.timeline)
-
-    def _poisoned_arguments(self, kernel: Any, case: Case) -> list[str]:
-        outputs = {o.name for o in case.outputs}
-        return [p.name for p in kernel.entry.parameters if self._names_one_of(outputs, p.name)]
+        arguments = {p.name: self._value(p.name, case, given, outputs) for p in kernel.entry.parameters}
+        poisoned = tuple(n for n in arguments if self._names_one_of(outputs, n))
+        return Call(kernel, self.blocks, load_soc(self.soc), arguments, outputs, poisoned)
 
     def _names_one_of(self, outputs: Collection[str], parameter: str) -> bool:
         text = self.arguments.get(parameter, parameter)
