@@ -196,3 +196,16 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """ ", did you mean X?" for a word that is close to a known one; else ""."""
     found = difflib.get_close_matches(word.lower(), [k.lower() for k in known], 1, 0.6)
     return next((f", did you mean {k!r}?" for k in known if found and k.lower() == found[0]), "")
+
+
+def pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
+    """NAME=VALUE words; a name that is given twice is a mistake, because only one of the values could count."""
+    pairs: list[tuple[str, str]] = []
+    for token in tokens:
+        name, equals, value = token.partition("=")
+        if not equals or not name.strip():
+            raise BadOption(f"{token!r} is not NAME=VALUE", cure=f"for example {example}")
+        if name.strip() in dict(pairs):
+            raise BadOption(f"{name.strip()} is given twice", cure="give each name once")
+        pairs.append((name.strip(), value))
+    return pairs

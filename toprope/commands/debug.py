@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from toprope.commandline import CRASHED, flush
+from toprope.commandline import CRASHED, flush, guarded
 from toprope.commands.launching import parser, prepare
 from toprope.commands.prepared import Prepared, judged
 from toprope.errors import BadInput
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
         *(("-batch",) if options.gdb_command else ()),
         *(w for c in commands for w in ("-ex", c)),
     ]
-    os.execv(gdb, [*words, "--args", sys.executable, "-m", "toprope.cli", "debug", *argv, "--inside"])
+    os.execv(gdb, [*words, "--args", sys.executable, "-m", __spec__.name, *argv, "--inside"])
 
 
 def _compile(prepared: Prepared) -> None:
@@ -87,3 +87,7 @@ def _inside(prepared: Prepared) -> int:
     if complaint is not None:
         raise complaint
     return CRASHED if run.trace.signal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main, sys.argv[1:], ""))

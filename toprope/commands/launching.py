@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toprope import launch as launches
-from toprope.commandline import Parser
+from toprope.commandline import Parser, pairs
 from toprope.commands.prepared import Prepared, References, unchanged
 from toprope.errors import BadInput
 from toprope.inputs import naming
@@ -146,19 +146,6 @@ def _prepare_kernel(options: argparse.Namespace, file: Path, entry: str) -> Prep
         return lambda: launches.references(launch, before)
 
     return Prepared(call, options, judge, golden if launch.reference else None, None, source)
-
-
-def pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
-    """NAME=VALUE words; a name that is given twice is a mistake, because only one of the values could count."""
-    pairs: list[tuple[str, str]] = []
-    for token in tokens:
-        name, equals, value = token.partition("=")
-        if not equals or not name.strip():
-            raise BadInput(f"{token!r} is not NAME=VALUE", cure=f"for example {example}")
-        if name.strip() in dict(pairs):
-            raise BadInput(f"{name.strip()} is given twice", cure="give each name once")
-        pairs.append((name.strip(), value))
-    return pairs
 
 
 def _check_options(options: argparse.Namespace) -> None:

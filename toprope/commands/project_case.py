@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from toprope import launch as launches
-from toprope.commandline import nearest
-from toprope.commands.launching import pairs
+from toprope.commandline import nearest, pairs
 from toprope.commands.prepared import Prepared, References
 from toprope.errors import BadInput
 from toprope.kernel import DEFAULT_SOC, Call
