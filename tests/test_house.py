@@ -58,6 +58,7 @@ ORDER = [
     "validation",
     "ops",
     "toolkit",
+    "torch",
     "tune",
     "serve",
     "train",

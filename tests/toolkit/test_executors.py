@@ -237,6 +237,15 @@ def test_products_of_matrices_as_they_lie(turned: tuple[bool, bool], kind: str) 
     close(out, wanted)
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_rows_by_index(kind: Any) -> None:
+    x, at = numbers(1, (9, 70), np.float32), np.array([[3, 0, 8], [8, 8, 1]], kind)
+    made = Made("aclnnEmbedding", [x, at, np.zeros((2, 3, 70), np.float32)])
+    (each,) = generated(made.call)
+    by_tile(each, made.arrays)
+    np.testing.assert_array_equal(made.values[2], x[at])
+
+
 REFUSED = {
     "whole numbers have no sine": ("aclnnExp", [np.ones(4, np.int32), np.ones(4, np.float32)], "element types"),
     "float64": ("aclnnAbs", [np.ones(4), np.ones(4)], "element types"),

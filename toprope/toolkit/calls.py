@@ -8,7 +8,7 @@ from typing import Any
 
 from toprope.project.ge_types import GE_TYPES
 
-KINDS = {"FLOAT": "f32", "FLOAT16": "f16", "BF16": "bf16", "INT32": "i32", "BOOL": "bool"}
+KINDS = {"FLOAT": "f32", "FLOAT16": "f16", "BF16": "bf16", "INT32": "i32", "INT64": "i64", "BOOL": "bool"}
 
 
 class NotServed(Exception):

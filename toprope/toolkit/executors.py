@@ -83,7 +83,9 @@ class Executors:
             return [(each, launch_of(each, self.soc)) for each in made]
         except NotServed as reason:
             self._not(call, str(reason))
-            return None
+        except Exception as error:  # a mistake of ours is told with the reasons, and the call still has its answer
+            self._not(call, f"mistake of toprope's: {type(error).__name__}: {error}")
+        return None
 
     def compiled(self, call: Call, build: Callable[[], Any], key: str) -> Any:
         """What `build` compiles, counted against the limit unless it was compiled before. None: the limit is reached, or it does not compile."""

@@ -22,7 +22,7 @@ from toprope.toolkit.operator_library import table
 SIZES = (8192, 4096, 2048, 1024, 512)  # elements of a tile, the first that fits
 _LOADED = {"f32": "{0}", "f16": "{0}.to(f32)", "bf16": "{0}.to(f32)", "bool": "{0}.to(f16).to(f32)", "i32": "{0}"}
 _STORED = {"f32": "{0}", "f16": "({0}).to(f16)", "bf16": "({0}).to(bf16)", "bool": "({0}).to(f16).to(i8)", "i32": "{0}"}
-_HEAD = "from toprope import tile\nfrom toprope.tile import In, Out, bf16, f16, f32, i8, i32\n\n\n@tile.kernel\n"
+_HEAD = "from toprope import tile\nfrom toprope.tile import In, Out, bf16, f16, f32, i8, i32, i64\n\n\n@tile.kernel\n"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def generated(call: Call) -> list[Generated]:
         return [_reduction(call, REDUCED[name])]
     if name in ROWS:
         return [_rows(call, name)]
-    if name in _PRODUCTS:
-        return [_PRODUCTS[name](call)]
+    if name in _OTHERS:
+        return [_OTHERS[name](call)]
     raise NotServed("no definition in the tile language")
 
 
@@ -102,11 +102,7 @@ def _element_kernel(
     whole = {t.kind for _, t in used} | {out.kind} == {"i32"}
     if whole and (name not in WHOLE or any(v != int(v) for v in constants.values())):
         raise NotServed("whole numbers")
-    if (
-        (not whole and any(t.kind in ("i32", "other") for _, t in used))
-        or out.kind == "other"
-        or (out.kind == "i32" and not whole)
-    ):
+    if not whole and any(t.kind not in ("f32", "f16", "bf16", "bool") for t in (*(t for _, t in used), out)):
         raise NotServed("element types " + ", ".join(dict.fromkeys(t.type_name for t in (*(t for _, t in used), out))))
     if (out.kind == "bool" and not compared) or (
         any(t.kind == "bool" for _, t in used) and name != "SWhere" and not compared
@@ -179,7 +175,8 @@ def _spread(read: Sequence[Tensor], out: Tensor) -> tuple[list[str], dict[str, i
             raise NotServed("shapes that broadcast in several ways")
         columns = width
         ways.append(way)
-    assert columns is not None
+    if columns is None:  # they differ by axes of length 1 in front
+        return ways, {"N": count}, 1
     return ways, {"R": count // columns, "C": columns}, 2
 
 
@@ -310,7 +307,27 @@ def _matmul(call: Call) -> Generated:
     return _product(call, call.tensor(0), call.tensor(1), call.tensor(2))
 
 
-_PRODUCTS: dict[str, Callable[[Call], Generated]] = {"Matmul": _matmul, "Mm": _matmul, "MatmulWeightNz": _matmul}
+def _lookup(call: Call) -> Generated:
+    """Rows of a table by an index."""
+    if call.function == "aclnnIndexSelect" and call.number(1) != 0:
+        raise NotServed("not along the first axis")
+    rows, at, out = call.tensor(0), call.tensor(len(call.groups) - 2), call.tensor(len(call.groups) - 1)
+    if rows.kind not in ("f32", "f16", "bf16", "i32") or at.kind not in ("i32", "i64"):
+        raise NotServed(f"element types {rows.type_name}, {at.type_name}")
+    name = f"lookup_{rows.kind}_{at.kind}"
+    arrays = [_array("at", at.kind, "M", "In"), _array("x", rows.kind, "VD", "In"), _array("z", out.kind, "MD", "Out")]
+    text = (
+        f"{_HEAD}def {name}({', '.join(arrays)}, *, TR=tile.tune(16), TC=tile.tune({{C}}, mult=64)):\n    M, D = z.shape\n"
+        "    for r, c in tile.tiles((M, TR), (D, TC), depth=2):\n        z[r, c] = x[at[r], c]\n"
+    )
+    count = math.prod(at.shape)
+    dims = {"M": count, "V": rows.shape[0] if rows.shape else 0, "D": math.prod(rows.shape[1:])}
+    return Generated(name, text, (at, rows, out), dims)
+
+
+_OTHERS: dict[str, Callable[[Call], Generated]] = {
+    "Matmul": _matmul, "Mm": _matmul, "MatmulWeightNz": _matmul, "Embedding": _lookup, "IndexSelect": _lookup,
+}  # fmt: skip
 
 
 # ---- the tile language's own doors: a kernel of a text, and what a launch of it is -------------------------------------------------------

@@ -197,6 +197,9 @@ class Planner:
         if function not in self._operators:
             given = {f"aclnn{o.name}": o for o in self.session.operators.values()}
             found = given.get(function)
+            if found is None and "@" in function:  # toprope.torch names the project beside the function
+                name, _, folder = function.partition("@")
+                found = load_project(Path(folder), name.removeprefix("aclnn"))
             if found is None and function in self._packages:
                 found = load_project(self._packages[function], function.removeprefix("aclnn"))
             if found is None:

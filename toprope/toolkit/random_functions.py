@@ -135,7 +135,7 @@ def _below(made: Any, end: float, out: Array) -> Any:
 
 
 def _kept(seed: Any, offset: Any, shape: Sequence[int], drop: float) -> Array:
-    return np.asarray(_generator(seed, offset).random(tuple(shape)) >= drop)
+    return np.asarray(_generator(seed, offset).random(tuple(shape)) < 1 - drop)
 
 
 def _bits(kept: Array, out: Array) -> None:

@@ -193,10 +193,13 @@ def _shares(launches: Sequence[LaunchRow]) -> str:
 def _reasons(session: Session, *, verbose: bool) -> list[str]:
     """Why references answered, unless there simply is no kernel for the function."""
     made = {r.kernel for r in session.launches if r.executor == REFERENCE}
+    reasons: dict[str, list[str]] = {}
+    for name, why in session.why.items():
+        if name in made and (verbose or not why.startswith(("no operator", "no definition"))):
+            reasons.setdefault(why, []).append(name.removeprefix("aclnn"))
     lines = [
-        f"  {name}: {why}"
-        for name, why in session.why.items()
-        if name in made and (verbose or not why.startswith(("no operator", "no definition")))
+        f"  {why}: {', '.join(names[:8])}{f' and {len(names) - 8} more' * (len(names) > 8)}"
+        for why, names in reasons.items()
     ]
     return ["why not by a kernel:", *lines] if lines else []
 

@@ -309,8 +309,11 @@ aclError execute(const std::shared_ptr<aclOpExecutor>& e, const void* workspace,
         if (end > begin && is_dense(*item.tensor)) task.touched.push_back({begin, end, item.output != 0});
     }
     const auto first = fields(answer.substr(0, answer.find('\n')));
-    if (first.empty() || first[0] != "0")
-        return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: %s", e->function.c_str(), first.size() > 1 ? first[1].c_str() : "it was refused");
+    if (first.empty() || first[0] != "0") {  // frameworks tell their users the code alone
+        const char* why = first.size() > 1 ? first[1].c_str() : "it was refused";
+        std::fprintf(stderr, "toprope: %s: %s\n", e->function.c_str(), why);
+        return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: %s", e->function.c_str(), why);
+    }
     tell_shapes(*e, answer);
     return ACL_SUCCESS;
 }
