@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from toprope.soc import load as load_soc
+from toprope.toolkit.choices import CHOICES
 from toprope.toolkit.execute import run
 from toprope.toolkit.prefix import real_toolkit
 from toprope.toolkit.show import finish
@@ -29,6 +31,13 @@ def main(argv: list[str]) -> int:
     p.add_argument(
         "--time-limit", type=float, default=0.0, metavar="SECONDS", help="stop the command when it runs longer"
     )
+    p.add_argument(
+        "--executors",
+        choices=CHOICES,
+        default="",
+        help="who may answer aclnn calls that no package of yours does: all (default: library operators, kernels made for the call, "
+        "references), library (no made kernels), reference",
+    )
     p.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     options = p.parse_args(argv)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -38,6 +47,8 @@ def main(argv: list[str]) -> int:
         load_soc(options.soc)
     if named := real_toolkit():
         print(f"note: the toolkit at {named} is not used by this command")
+    if options.executors:
+        os.environ["TOPROPE_EXECUTORS"] = options.executors
     finished = run(command, soc=options.soc, limit_s=options.time_limit)
     finish(finished, as_json_text=options.json, verbose=options.verbose, report=options.report)
     if finished.code < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +20,7 @@ def _named(function: str, values: Values) -> dict[str, Any]:
     """The arguments of a call by the names of the table, lower case, without Optional, Out, In and Ref behind them."""
     out: dict[str, Any] = {}
     for parameter, value in zip(table()[function], values, strict=True):
-        name = parameter.name
-        for end in ("Optional", "Out", "In", "Ref"):
-            name = name.removesuffix(end) or name
+        name = re.sub(r"(Optional|Out|In|Ref)+$", "", parameter.name) or parameter.name
         out.setdefault(name.lower(), value)
     return out
 
@@ -116,7 +115,9 @@ def _one_call(a: dict[str, Any], q: Any, k: Any, v: Any) -> tuple[Any, Any, Any]
 
 def _refuse_rest(function: str, a: dict[str, Any], *names: str) -> None:
     for name in names:
-        if a.get(name) is not None and not (name == "keepprob" and a[name] == 1):
+        given = a.get(name)
+        absent = given is None or (isinstance(given, list) and not given)
+        if not absent and not (name == "keepprob" and a[name] == 1):
             raise BadInput(f"{function} with {name} has no reference", cure=f"leave {name} out")
 
 

@@ -33,7 +33,7 @@ ELEMENTS: dict[str, str] = {
     "Silu": "x * " + _SIGMOID.format("x"), "Swish": "x * " + _SIGMOID.format("x * a"), "FastGelu": "x * " + _SIGMOID.format("x * 1.702"),
     "FastGeluV2": "x * " + _SIGMOID.format("x * 1.702"), "Hardswish": "x * tile.minimum(tile.maximum(x + 3.0, 0.0), 6.0) / 6.0",
     "Hardsigmoid": "tile.minimum(tile.maximum(x + 3.0, 0.0), 6.0) / 6.0", "Softsign": "x / (tile.abs(x) + 1.0)",
-    "SquaredRelu": "tile.relu(x) * tile.relu(x)", "Cosh": "(tile.exp(x) + tile.exp(x * -1.0)) * 0.5",
+    "SquaredRelu": "tile.relu(x) * tile.relu(x)", "Gelu": _GELU, "Cosh": "(tile.exp(x) + tile.exp(x * -1.0)) * 0.5",
     "Sign": "tile.where(x > 0.0, x * 0.0 + 1.0, tile.where(x < 0.0, x * 0.0 - 1.0, x * 0.0))",
     "LeakyRelu": "tile.where(x > 0.0, x, x * a)", "Threshold": "tile.where(x > a, x, x * 0.0 + b)", "ThresholdV2": "tile.where(x > a, x, x * 0.0 + b)",
     "Hardtanh": "tile.minimum(tile.maximum(x, a), b)", "ClampMin": "tile.maximum(x, a)", "ClampMax": "tile.minimum(x, a)",

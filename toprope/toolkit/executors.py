@@ -22,11 +22,11 @@ from toprope.kernel import cores_of
 from toprope.project.loaded import ProjectOperator
 from toprope.soc import Soc
 from toprope.toolkit.calls import Call, NotServed
+from toprope.toolkit.choices import CHOICES
 from toprope.toolkit.generated import Generated, Launch, generated, launch_of
 from toprope.toolkit.library_calls import LibraryCall, library_call
 
 ENGINE_ELEMENTS, ENGINE_PRODUCTS = 1 << 22, 1 << 31
-CHOICES = ("all", "library", "reference")
 
 
 @dataclass

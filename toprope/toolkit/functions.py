@@ -40,6 +40,11 @@ def worked(*values: Any) -> list[Any]:
     return list(values)
 
 
+def _wide(out: Array) -> np.dtype[Any]:
+    """The type that a result is worked on in."""
+    return np.dtype(np.float32) if _is_short(out.dtype) else out.dtype
+
+
 def real(*values: Any) -> list[Any]:
     """As `worked`, whole numbers as float32: functions whose result is no whole number."""
     return [v.astype(np.float32) if isinstance(v, np.ndarray) and v.dtype.kind in "iub" else v for v in worked(*values)]
@@ -98,7 +103,7 @@ _REAL: dict[str, Callable[[Any], Any]] = {
     "Cos": np.cos, "Cosh": np.cosh, "Erf": erf, "Erfc": lambda x: 1 - erf(x), "Exp": np.exp, "Exp2": np.exp2, "Expm1": np.expm1,
     "Log": np.log, "Log10": np.log10, "Log1p": np.log1p, "Log2": np.log2, "Reciprocal": lambda x: 1 / x, "Rsqrt": lambda x: 1 / np.sqrt(x),
     "Sigmoid": sigmoid, "Sin": np.sin, "Sinc": np.sinc, "Sinh": np.sinh, "Sqrt": np.sqrt, "Tan": np.tan, "Tanh": np.tanh,
-    "Gelu": _gelu, "Silu": lambda x: x * sigmoid(x), "Mish": lambda x: x * np.tanh(_softplus(x)), "LogSigmoid": lambda x: -_softplus(-x),
+    "Gelu": lambda x: _gelu_tanh(x), "Silu": lambda x: x * sigmoid(x), "Mish": lambda x: x * np.tanh(_softplus(x)), "LogSigmoid": lambda x: -_softplus(-x),
     "Hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "Hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
     "Selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
 }  # fmt: skip
@@ -129,6 +134,12 @@ row("FastGelu", lambda v: store(v[1], real(v[0])[0] * sigmoid(1.702 * real(v[0])
 # ---- two tensors, or a tensor and a number ----------------------------------------------------------------------------------------
 
 
+def _as_its_type(number: Any, tensor: Array) -> Any:
+    """A number beside a tensor of a short float takes its type, as comparisons and differences have it."""
+    short = isinstance(number, float) and isinstance(tensor, np.ndarray) and _is_short(tensor.dtype)
+    return float(np.asarray(number).astype(tensor.dtype)) if short else number
+
+
 def _scaled(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     return lambda x, y, alpha: combine(x, y if alpha is None or alpha == 1 else np.multiply(y, alpha))
 
@@ -155,7 +166,7 @@ _binary(["Add", "Adds"], _scaled(np.add), count=3)
 _binary(["Sub", "Subs"], _scaled(np.subtract), count=3)
 row("AddV3", lambda v: two(_scaled(np.add))(v[:3], v[3]))
 row("Rsub", lambda v: two(lambda x, y, alpha: y - np.multiply(x, alpha))(v[:3], v[3]))
-row("Rsubs", FUNCTIONS["aclnnRsub"])
+row("Rsubs", lambda v: FUNCTIONS["aclnnRsub"]([v[0], _as_its_type(v[1], v[0]), *v[2:]]))
 row("AddRelu", lambda v: two(lambda x, y, a: np.maximum(_scaled(np.add)(x, y, a), 0))(v[:3], v[3]))
 _binary(["Mul", "Muls"], np.multiply)
 _binary(["Div", "Divs"], np.true_divide, real)
@@ -165,8 +176,21 @@ row("RemainderScalarTensor", lambda v: two(np.remainder)(v[:2], v[2]))
 _binary(["FmodTensor", "FmodScalar"], np.fmod)
 _binary(["Maximum"], np.maximum)
 _binary(["Minimum"], np.minimum)
-_binary(["PowTensorTensor", "PowTensorScalar"], lambda x, y: np.power(x, y))
-row("PowScalarTensor", lambda v: two(lambda x, y: np.power(np.asarray(x, y.dtype), y))(v[:2], v[2]))
+
+
+def power(x: Any, y: Any) -> Any:
+    """x to the power y; of whole numbers with an exponent below zero 0, but of 1 and -1 themselves."""
+    if np.asarray(x).dtype.kind not in "iu" or np.asarray(y).dtype.kind not in "iu" or not (np.asarray(y) < 0).any():
+        return np.power(x, y)
+    odd = np.where(np.asarray(y) % 2 != 0, x, 1)
+    return np.where(np.asarray(y) < 0, np.where(np.abs(x) == 1, odd, 0), np.power(x, np.maximum(y, 0)))
+
+
+_binary(["PowTensorTensor", "PowTensorScalar"], power)
+row(
+    "PowScalarTensor",
+    lambda v: two(lambda y: power(np.asarray(v[0]).astype(_wide(v[2])), y.astype(_wide(v[2]))))(v[1:2], v[2]),
+)
 _binary(["Atan2"], np.arctan2, real)
 _binary(["LogAddExp"], np.logaddexp, real)
 _binary(["LogAddExp2"], np.logaddexp2, real)
@@ -178,7 +202,10 @@ for _word, _compare in {
     "Lt": np.less,
     "Le": np.less_equal,
 }.items():
-    _binary([f"{_word}Tensor", f"{_word}Scalar"], _compare)
+    _binary([f"{_word}Tensor"], _compare)
+    fill_compared = two(_compare)
+    row(f"{_word}Scalar", lambda v, f=fill_compared: f([v[0], _as_its_type(v[1], v[0])], v[2]))  # type: ignore[misc]
+    row(f"Inplace{_word}Scalar", lambda v, f=fill_compared: f([v[0], _as_its_type(v[1], v[0])], v[0]))  # type: ignore[misc]
 for _word, _logic in {"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor}.items():
     _binary([f"Logical{_word}"], _logic)
 for _word, _bits in {"And": np.bitwise_and, "Or": np.bitwise_or, "Xor": np.bitwise_xor}.items():
@@ -294,7 +321,7 @@ def _variance(x: Array, dims: Any, correction: Any) -> tuple[Any, Any]:
     count = x.size if axes is None else math.prod(x.shape[a] for a in axes)
     mean = wide.mean(axis=axes, keepdims=True)
     with np.errstate(all="ignore"):
-        return ((wide - mean) ** 2).sum(axis=axes) / np.float32(count - correction), mean
+        return ((wide - mean) ** 2).sum(axis=axes) / np.float32(max(count - correction, 0)), mean
 
 
 row("Var", lambda v: store(v[4], _variance(v[0], v[1], int(v[2]))[0]))
@@ -368,6 +395,8 @@ row("Embedding", lambda v: store(v[2], v[0][inside(v[1], v[0].shape[0], "aclnnEm
 
 def _gathered(v: Values) -> None:
     x, dim, index, out = v
+    if not x.ndim or not index.ndim:  # a single number is one of one
+        x, index = np.atleast_1d(x), np.atleast_1d(index)
     at = inside(index, x.shape[dim], "aclnnGather")
     cut = tuple(slice(None) if d == dim % x.ndim else slice(0, n) for d, n in enumerate(index.shape))
     store(out, np.take_along_axis(x[cut], at, dim))

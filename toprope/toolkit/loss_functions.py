@@ -104,7 +104,7 @@ _FLOAT_LOSSES: dict[str, Any] = {
     "BinaryCrossEntropy": lambda x, y, w, how: aten.binary_cross_entropy(x, y, w, how),
     "BinaryCrossEntropyBackward": lambda g, x, y, w, how: aten.binary_cross_entropy_backward(g, x, y, w, how),
     "BinaryCrossEntropyWithLogits": lambda x, y, w, pos, how: aten.binary_cross_entropy_with_logits(x, y, w, pos, how),
-    "KlDiv": lambda x, y, how, log: aten.kl_div(x, y, how if isinstance(how, int) else ("none", "mean", "sum").index(how), log_target=bool(log)),
+    "KlDiv": lambda x, y, how, log: aten.kl_div(x, y, how, log_target=bool(log)),
 }  # fmt: skip
 for _name, _compute in _FLOAT_LOSSES.items():
     via(_name, _compute)

@@ -38,14 +38,18 @@ def _masked_select(v: Values) -> Shapes:
     return _answered(v, {2: x[mask.astype(bool)]})
 
 
+def _distinct(x: Array) -> list[Array]:
+    """The values of a tensor in order, which of them each element is, and how often each comes."""
+    made = [t.numpy() for t in T.unique(tensor(x), return_inverse=True, return_counts=True)]
+    return [made[0].astype(x.dtype), made[1], made[2]]
+
+
 def _first_of_each(v: Values) -> Shapes:
-    values, inverse = np.unique(v[0], return_inverse=True)
-    return _answered(v, {3: values, 4: inverse.reshape(v[0].shape)})
+    return _answered(v, dict(zip((3, 4), _distinct(v[0]), strict=False)))
 
 
 def _first_of_each_counted(v: Values) -> Shapes:
-    values, inverse, counts = np.unique(v[0], return_inverse=True, return_counts=True)
-    return _answered(v, {4: values, 5: inverse.reshape(v[0].shape), 6: counts})
+    return _answered(v, dict(zip((4, 5, 6), _distinct(v[0]), strict=True)))
 
 
 def _first_of_axis(v: Values) -> Shapes:

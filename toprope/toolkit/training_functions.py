@@ -17,6 +17,7 @@ from toprope.toolkit.functions import (
     axes_of,
     erf,
     inside,
+    power,
     real,
     row,
     sigmoid,
@@ -181,6 +182,8 @@ def _norm(x: Array, order: float, dims: Any, keep: Any) -> Any:
     axis, keepdims = axes_of(dims, x.ndim), bool(keep)
     if order == math.inf:
         return magnitude.max(axis=axis, keepdims=keepdims)
+    if order == -math.inf:
+        return magnitude.min(axis=axis, keepdims=keepdims)
     if order == 0:
         return (magnitude != 0).sum(axis=axis, keepdims=keepdims)
     return (magnitude**order).sum(axis=axis, keepdims=keepdims) ** (1 / order)
@@ -303,9 +306,9 @@ for _name, _compute in {
 }.items():  # fmt: skip
     _of_one(_name, cast(Callable[..., Any], _compute), real)
 _of_one("Sign", np.sign, worked)
-for _name, _combine in {"Maximum": np.maximum, "Minimum": np.minimum, "Pow": np.power}.items():
-    _with_a_number([f"{_name}Scalar", f"{_name}ScalarV2"], _combine)
-    _with_a_number_each(f"{_name}ScalarList", _combine)
+for _name, _combine in {"Maximum": np.maximum, "Minimum": np.minimum, "Pow": power}.items():
+    _with_a_number([f"{_name}Scalar", f"{_name}ScalarV2"], cast(Callable[..., Any], _combine))
+    _with_a_number_each(f"{_name}ScalarList", cast(Callable[..., Any], _combine))
     row(f"Foreach{_name}List", lambda v, combine=_combine: _each(combine)(v[:2], v[2]))  # type: ignore[misc]
 row("ForeachLerpList", lambda v: _each(lambda x, end, weight: x + weight * (end - x))(v[:3], v[3]))
 
