@@ -191,10 +191,11 @@ class _Server:
         self.process.stdin.flush()
 
 
-def run(files: Sequence[Path], jobs: int, limit_s: int, log: Path) -> list[dict[str, Any]]:
-    """Run the files on so many servers; one row a test."""
+def run(files: Sequence[Path], jobs: int, limit_s: int, minutes: float, log: Path) -> tuple[list[dict[str, Any]], int]:
+    """Run the files on so many servers, in a random order: one row a test, and how many files there was no time for."""
     rows: list[dict[str, Any]] = []
-    waiting = list(reversed(files))
+    waiting, left, begin = list(files), 0, time.monotonic()
+    random.Random(SEED + 1).shuffle(waiting)
     with log.open("w") as errors:
         servers = [_Server(started(limit_s, errors)) for _ in range(jobs)]
         while servers:
@@ -207,6 +208,9 @@ def run(files: Sequence[Path], jobs: int, limit_s: int, log: Path) -> list[dict[
                         if server.file:
                             passed = sum(r["end"] == "passed" for r in rows)
                             print(f"{line} {passed} of {len(rows)} passed", file=sys.stderr, flush=True)
+                        if minutes and time.monotonic() - begin > 60 * minutes:
+                            left += len(waiting)
+                            waiting.clear()
                         server.next(waiting)
                 if server.lines.ended:
                     servers.remove(server)
@@ -215,7 +219,7 @@ def run(files: Sequence[Path], jobs: int, limit_s: int, log: Path) -> list[dict[
                             sys.exit("torch_npu cannot be loaded under toprope exec: see --log FILE")
                         rows.append({"file": server.file, "test": server.file, "end": "crash", "why": "the server"})
                         servers.append(_Server(started(limit_s, errors)))
-    return rows
+    return rows, left
 
 
 def kind_of(why: str) -> str:
@@ -234,6 +238,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit-s", type=int, default=40)
+    parser.add_argument("--minutes", type=float, default=0.0, help="start no file after that; 0: run all")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", type=Path, default=Path(os.devnull))
     parser.add_argument("--serve", type=int, default=0)
@@ -246,13 +251,16 @@ def main() -> int:
         parser.error(f"{given.checkout} has no test/{FOLDERS[0]}")
     chosen = sorted(files) if given.half is None else halves(files)[given.half]
     chosen = [f for f in chosen if re.search(given.only, f.name)]
-    rows = run(chosen, given.jobs, given.limit_s, given.log)
+    rows, left = run(chosen, given.jobs, given.limit_s, given.minutes, given.log)
     counts = collections.Counter(r["end"] for r in rows)
     kinds = collections.Counter(kind_of(r["why"]) for r in rows if r["end"] not in ("passed", "other chip"))
     for kind, n in kinds.most_common():
         print(f"{n:5} {kind}")
     counted = len(rows) - counts["other chip"]
-    print(", ".join(f"{counts[e]} {e}" for e in ENDS), f"in {len(chosen)} files")
+    print(
+        ", ".join(f"{counts[e]} {e}" for e in ENDS),
+        f"in {len(chosen) - left} files" + f"; no time for {left} more" * bool(left),
+    )
     print(f"{counts['passed']} of {counted} tests for this chip passed ({counts['passed'] / max(1, counted):.1%})")
     if given.json:
         given.json.write_text(json.dumps({"files": len(chosen), "counts": dict(counts), "rows": rows}, indent=1))

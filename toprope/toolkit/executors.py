@@ -23,8 +23,11 @@ from toprope.project.loaded import ProjectOperator
 from toprope.soc import Soc
 from toprope.toolkit.calls import Call, NotServed
 from toprope.toolkit.choices import CHOICES
-from toprope.toolkit.generated import Generated, Launch, generated, launch_of
+from toprope.toolkit.definitions import COMPARED, ELEMENTS, FOREACH, REDUCED, ROWS
+from toprope.toolkit.generated import OTHERS, Generated, Launch, generated, launch_of
+from toprope.toolkit.library_calls import LIBRARY as LIBRARY_CALLS
 from toprope.toolkit.library_calls import LibraryCall, library_call
+from toprope.toolkit.operator_library import table
 
 ENGINE_ELEMENTS, ENGINE_PRODUCTS = 1 << 22, 1 << 31
 
@@ -123,3 +126,10 @@ def cores_and_paths(
     return [str(build(soc, t)) if t in types else "-" for t in ("aiv", "aic", "coupled")], [
         sum(c.type == t for c in cores) for t in ("aic", "aiv")
     ]
+
+
+def with_kernels() -> list[str]:
+    """The functions that a kernel of the library or one of the tile language can answer, for some types and shapes."""
+    elements = {f"{way}{name}" for name in (*ELEMENTS, *COMPARED, "GeluV2") for way in ("", "Inplace")}
+    others = {*(f"Foreach{name}" for name in FOREACH), *REDUCED, *ROWS, *OTHERS, *LIBRARY_CALLS}
+    return sorted(f"aclnn{name}" for name in elements | others if f"aclnn{name}" in table() and name != "InplaceAddV3")

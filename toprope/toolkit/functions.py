@@ -109,7 +109,7 @@ _REAL: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs, "Ceil": np.ceil, "Floor": np.floor, "Neg": np.negative, "Relu": lambda x: np.maximum(x, 0), "Round": np.rint,
-    "Sign": np.sign, "Signbit": np.signbit, "Trunc": np.trunc, "BitwiseNot": np.invert, "LogicalNot": np.logical_not,
+    "Sign": lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype), "Signbit": np.signbit, "Trunc": np.trunc, "BitwiseNot": np.invert, "LogicalNot": np.logical_not,
     "IsFinite": np.isfinite, "IsPosInf": np.isposinf, "IsNegInf": np.isneginf, "Square": np.square,
 }  # fmt: skip
 
@@ -212,7 +212,7 @@ for _word, _bits in {"And": np.bitwise_and, "Or": np.bitwise_or, "Xor": np.bitwi
     _binary([f"Bitwise{_word}Tensor", f"Bitwise{_word}Scalar"], _bits)
 _binary(["LeftShift", "LeftShifts"], np.left_shift)
 _binary(["LeakyRelu"], lambda x, slope: np.where(x > 0, x, x * slope))
-_binary(["Threshold"], lambda x, bound, value: np.where(x > bound, x, value), count=3)
+_binary(["Threshold"], lambda x, bound, value: np.where(x <= bound, value, x), count=3)
 _binary(["Addcmul"], lambda x, a, b, value: x + value * (a * b), count=4)
 _binary(["Addcdiv"], lambda x, a, b, value: x + value * (a / b), real, count=4)
 _binary(["Lerp", "Lerps"], lambda x, end, weight: x + weight * (end - x), count=3)
@@ -462,7 +462,7 @@ row("RmsNorm", _rms_norm)
 
 # ---- gradients -------------------------------------------------------------------------------------------------------------------
 
-row("ThresholdBackward", lambda v: two(lambda g, x, bound: np.where(x > bound, g, 0))(v[:3], v[3]))
+row("ThresholdBackward", lambda v: two(lambda g, x, bound: np.where(x <= bound, 0, g))(v[:3], v[3]))
 row("SigmoidBackward", lambda v: two(lambda g, y: g * y * (1 - y))(v[:2], v[2]))
 row("TanhBackward", lambda v: two(lambda g, y: g * (1 - y * y))(v[:2], v[2]))
 row("SiluBackward", lambda v: two(lambda g, x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x))))(v[:2], v[2]))

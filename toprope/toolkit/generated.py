@@ -47,8 +47,8 @@ def generated(call: Call) -> list[Generated]:
         return [_reduction(call, REDUCED[name])]
     if name in ROWS:
         return [_rows(call, name)]
-    if name in _OTHERS:
-        return [_OTHERS[name](call)]
+    if name in OTHERS:
+        return [OTHERS[name](call)]
     raise NotServed("no definition in the tile language")
 
 
@@ -93,7 +93,7 @@ def _element_kernel(
 ) -> Generated:
     letters = [n for n in "xyw" if re.search(rf"\b{n}\b", expression)]
     used = [(n, t) for n, t in zip("xyw", read, strict=False) if n in letters]
-    if len(used) != len(letters) or not used:
+    if len(used) != len(letters):
         raise NotServed("tensors are left out")
     constants = dict(zip("abcd", numbers, strict=False))
     wanted = {n for n in "abcd" if re.search(rf"\b{n}\b", expression)}
@@ -105,7 +105,7 @@ def _element_kernel(
     if not whole and any(t.kind not in ("f32", "f16", "bf16", "bool") for t in (*(t for _, t in used), out)):
         raise NotServed("element types " + ", ".join(dict.fromkeys(t.type_name for t in (*(t for _, t in used), out))))
     if (out.kind == "bool" and not compared) or (
-        any(t.kind == "bool" for _, t in used) and name != "SWhere" and not compared
+        any(t.kind == "bool" for _, t in used) and name not in ("SWhere", "InplaceMaskedFillScalar") and not compared
     ):
         raise NotServed("truth values")
     if any(not math.isfinite(v) for v in constants.values()):
@@ -120,9 +120,11 @@ def _element_kernel(
     for (letter, tensor), way in zip(used, ways, strict=True):
         loaded = _LOADED[tensor.kind].format(f"{letter}_[{index[way]}]")
         expression = re.sub(rf"\b{letter}\b(?!_)", loaded, expression)
+    words = {"zero": "0", "one": "1", "minus_one": "-1"}
+    expression = re.sub(r"\b(zero|one|minus_one)\b", lambda m: _filled(order, words[m[1]], whole=whole), expression)
+    expression = re.sub(r"\bfill\((\(?[^()]*\)?)\)", lambda m: _filled(order, m[1], whole=whole), expression)
     if compared:
-        tile_of = _LOADED[used[0][1].kind].format(f"{used[0][0]}_[{index[ways[0]]}]")
-        expression = f"tile.where({expression}, {_one(order)}, {_one(order, 0)})" if tile_of else ""
+        expression = f"tile.where({expression}, {_filled(order, '1')}, {_filled(order, '0')})"
     arrays = [
         _array(f"{n}_", t.kind, {"full": "NRC"[0] if order == 1 else "RC", "row": "C", "column": "R"}[w], "In")
         for (n, t), w in zip(used, ways, strict=True)
@@ -140,8 +142,10 @@ def _element_kernel(
     return Generated(entry, text, (*(t for _, t in used), out), dims)
 
 
-def _one(order: int, value: int = 1) -> str:
-    return f"tile.full({'(i,)' if order == 1 else '(r, c)'}, {float(value)})"
+def _filled(order: int, number: str, *, whole: bool = False) -> str:
+    """A tile of one number, as text."""
+    value = number.strip("()")
+    return f"tile.full({'(i,)' if order == 1 else '(r, c)'}, {int(float(value)) if whole else float(value)}{', i32' if whole else ''})"
 
 
 def _spread(read: Sequence[Tensor], out: Tensor) -> tuple[list[str], dict[str, int], int]:
@@ -325,7 +329,7 @@ def _lookup(call: Call) -> Generated:
     return Generated(name, text, (at, rows, out), dims)
 
 
-_OTHERS: dict[str, Callable[[Call], Generated]] = {
+OTHERS: dict[str, Callable[[Call], Generated]] = {
     "Matmul": _matmul, "Mm": _matmul, "MatmulWeightNz": _matmul, "Embedding": _lookup, "IndexSelect": _lookup,
 }  # fmt: skip
 
