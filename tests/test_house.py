@@ -60,6 +60,7 @@ ORDER = [
     "toolkit",
     "torch",
     "tune",
+    "hccl",
     "serve",
     "train",
     "commands",

@@ -182,7 +182,7 @@ READERS = {
         Reader("kernel source", "s.cpp", KERNEL, ("check", "{file}", *_GIVEN, "--json")),
         Reader("train config", "config.json", json.dumps(CONFIG), ("plan-train", "{file}", *_TRAIN)),
         Reader("train model", "model.toml", MODEL, ("plan-train", "{file}", *_TRAIN)),
-        Reader("train cluster", "c.toml", (ROOT / "toprope/train/clusters/atlas-a2.toml").read_text(), ("plan-train", "llama2-7b", "--cluster", "{file}", *_TRAIN)),
+        Reader("train cluster", "c.toml", (ROOT / "toprope/hccl/clusters/atlas-a2.toml").read_text(), ("plan-train", "llama2-7b", "--cluster", "{file}", *_TRAIN)),
         Reader("serve config", "config.json", json.dumps({k: v for k, v in CONFIG.items() if "expert" not in k}), (*_SERVE, "--model", "{file}")),
         Reader("traffic", "t.csv", TRAFFIC, (*_SERVE, "--trace", "{file}")),
         Reader("calibrate", "op_summary_1.csv", SUMMARY, ("calibrate", "{folder}", "{folder}/k.cpp", "--output", "{out}"), (("k.cpp", KERNEL), ("k.toml", LAUNCH))),

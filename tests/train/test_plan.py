@@ -14,9 +14,9 @@ import pytest
 
 from toprope.cli import main
 from toprope.errors import BadInput
+from toprope.hccl.cluster import Cluster
 from toprope.train import fit
 from toprope.train.claims import readings
-from toprope.train.cluster import Cluster
 from toprope.train.explain import explain
 from toprope.train.export import deepspeed_config, megatron_flags
 from toprope.train.memory import card_memory, stage_memory
@@ -53,7 +53,7 @@ def test_published_memories() -> None:
 
 def test_stored_constants_are_what_the_program_solves() -> None:
     pytest.importorskip("scipy")
-    stored = tomllib.loads((files("toprope.train") / "fitted.toml").read_text("utf-8"))
+    stored = tomllib.loads((files("toprope.hccl") / "fitted.toml").read_text("utf-8"))
     for cluster, stacks in fit.solve().items():
         for stack, constants in stacks.items():
             assert constants == pytest.approx(stored[cluster][stack], rel=0.02), (cluster, stack)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from toprope.commandline import Parser
 from toprope.errors import BadInput
-from toprope.train.cluster import Cluster
+from toprope.hccl.cluster import Cluster
 from toprope.train.explain import binding_limit, explain, why_it_loses
 from toprope.train.export import deepspeed_config, megatron_flags
 from toprope.train.search import Found, Point, Space, search
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add("model", help="a preset (see toprope/train/models.toml), a TOML file, or a Hugging Face config.json")
     add("--cluster", default="atlas-a2", help="atlas-a2, atlas-a3, dgx-a100, dgx2-v100 or a TOML file")
     add("--cards", type=_positive, default=64, help="cards to plan for (default 64)")
-    add("--stack", default="", help="constants fitted for a software stack, see toprope/train/fitted.toml")
+    add("--stack", default="", help="constants fitted for a software stack, see toprope/hccl/fitted.toml")
     add("--batch", type=_positive, default=64, help="samples of a step (default 64)")
     add("--sequence", type=_positive, default=4096, help="decoder tokens of a sample (default 4096)")
     add("--images", type=float, default=0.0, help="images of a sample, on average; a half is a shorter encoder batch")

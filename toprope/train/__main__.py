@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from toprope.train.cluster import Cluster
+from toprope.hccl.cluster import Cluster
 from toprope.train.figures import page
 from toprope.train.fit import write
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from toprope.train.cluster import Cluster
-from toprope.train.collectives import Link, flat_s, hierarchical_s, pipeline_s
+from toprope.hccl.closed_forms import Link, flat_s, hierarchical_s, pipeline_s
+from toprope.hccl.cluster import Cluster
 from toprope.train.memory import stage_memory
 from toprope.train.shape import TrainModel
 from toprope.train.step import beyond_node_volume

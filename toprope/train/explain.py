@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toprope.train.cluster import Cluster
-from toprope.train.collectives import collective_s
+from toprope.hccl.closed_forms import collective_s
+from toprope.hccl.cluster import Cluster
 from toprope.train.memory import layer_activation_bytes, pipeline_depth, stage_parameters
 from toprope.train.search import Point
 from toprope.train.shape import TrainModel

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import mean
 
+from toprope.hccl.closed_forms import Link, flat_s, hierarchical_s, pipeline_s
+from toprope.hccl.cluster import Cluster
+from toprope.hccl.network import Network, finish_s, hierarchical, hierarchical_finish_s, ring
 from toprope.train.claims import readings
-from toprope.train.cluster import Cluster
-from toprope.train.collectives import Link, flat_s, hierarchical_s, pipeline_s
-from toprope.train.network import Network, finish_s, hierarchical, hierarchical_finish_s, ring
 from toprope.train.published import TimeRow, memory_rows, sources, time_rows
 
 _KINDS = {

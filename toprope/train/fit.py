@@ -73,7 +73,7 @@ def solve() -> dict[str, dict[str, dict[str, float]]]:
 
 def write() -> Path:
     """Solve and store `fitted.toml`."""
-    path = Path(str(files("toprope.train") / "fitted.toml"))
+    path = Path(str(files("toprope.hccl") / "fitted.toml"))
     lines = ['# Written by: python -m toprope.train fit. Solved from the rows of published.toml with role = "fit".', ""]
     for cluster, stacks in solve().items():
         for stack, constants in stacks.items():

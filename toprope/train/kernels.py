@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from toprope import soc as chips
+from toprope.hccl.cluster import Cluster, Rates
 from toprope.ops import operator
-from toprope.train.cluster import Cluster, Rates
 
 # rows x inner x columns of training's products: queries, projections, feed-forward parts at tensor degrees 1 to 8, an
 # image encoder's, and short ones.

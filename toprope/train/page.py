@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from toprope import pages
-from toprope.train.cluster import Cluster
+from toprope.hccl.cluster import Cluster
 from toprope.train.explain import binding_limit, explain, why_it_loses
 from toprope.train.memory import layer_activation_bytes
 from toprope.train.schedule import Durations, Pass, held_over_time, simulate

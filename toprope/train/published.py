@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
-from toprope.train.cluster import Cluster
+from toprope.hccl.cluster import Cluster
 from toprope.train.memory import stage_memory, stage_parameters
 from toprope.train.shape import TrainModel
 from toprope.train.step import StepTime, step_time

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from toprope.errors import BadInput
-from toprope.train.cluster import Cluster
+from toprope.hccl.cluster import Cluster
 from toprope.train.memory import Memory, card_memory
 from toprope.train.shape import TrainModel
 from toprope.train.step import StepTime, step_time

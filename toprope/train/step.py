@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toprope.train.cluster import Cluster
-from toprope.train.collectives import beyond_node_bytes, collective_s
+from toprope.hccl.closed_forms import beyond_node_bytes, collective_s
+from toprope.hccl.cluster import Cluster
 from toprope.train.memory import stage_parameters
 from toprope.train.shape import Product, Stack, TrainModel
 from toprope.train.strategy import Batch, Strategy

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from toprope.errors import BadInput
-from toprope.train.cluster import Cluster, Level
-from toprope.train.collectives import Link, beyond_node_bytes, collective_s, flat_s, hierarchical_s, pipeline_s
-from toprope.train.network import ALGORITHMS, Network, finish_s, hierarchical, hierarchical_finish_s
+from toprope.hccl.closed_forms import Link, beyond_node_bytes, collective_s, flat_s, hierarchical_s, pipeline_s
+from toprope.hccl.cluster import Cluster, Level
+from toprope.hccl.network import ALGORITHMS, Network, finish_s, hierarchical, hierarchical_finish_s
 
 MESH = Level("mesh", 8, "mesh", 196.0, 0.5)
 SWITCH = Level("switch", 64, "switch", 25.0, 1.5)

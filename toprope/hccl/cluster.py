@@ -142,7 +142,7 @@ class Cluster:
         """
         if cards < 1:
             raise BadInput(f"{cards} cards", cure="give a positive number")
-        folder = files("toprope.train") / "clusters"
+        folder = files("toprope.hccl") / "clusters"
         known = sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
         try:
             text = (folder / f"{name}.toml" if name in known else Path(name)).read_text("utf-8")
@@ -157,7 +157,7 @@ class Cluster:
 
 
 def _fitted(cluster: str, stack: str) -> Mapping[str, float]:
-    table = tomllib.loads((files("toprope.train") / "fitted.toml").read_text("utf-8"))
+    table = tomllib.loads((files("toprope.hccl") / "fitted.toml").read_text("utf-8"))
     rows: Mapping[str, Mapping[str, float]] = table.get(cluster, {})
     if stack not in rows:
         raise BadInput(
@@ -167,7 +167,7 @@ def _fitted(cluster: str, stack: str) -> Mapping[str, float]:
 
 
 def _from_table(name: str, table: Mapping[str, Any], cards: int) -> Cluster:
-    cure = "see toprope/train/clusters for the fields"
+    cure = "see toprope/hccl/clusters for the fields"
     given = inputs.fitting(table, _Table, name, cure)
     inputs.numbers(table, name)
     for place in ("memory_gb", "level", "rates"):

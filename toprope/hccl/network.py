@@ -1,6 +1,6 @@
 """Collectives step by step: every message of an algorithm on its own links, with latency, bandwidth and waiting.
 
-The closed forms of `collectives` are checked against it, and it shows what they cannot: a pipeline's overlap, two
+Those of `closed_forms` are checked against it, and it shows what they cannot: a pipeline's overlap, two
 collectives that share links, a link that is slower than the others.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from toprope.errors import BadInput
-from toprope.train.cluster import Level
+from toprope.hccl.cluster import Level
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from toprope.errors import BadInput
-from toprope.train.cluster import Cluster, Level
+from toprope.hccl.cluster import Cluster, Level
 
 KINDS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
 
