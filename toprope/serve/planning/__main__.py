@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from toprope.serve.planning.engine_time import page, write
+from toprope.serve.planning.engine_time import write
+from toprope.serve.planning.published_page import page
 
 
 def main(argv: Sequence[str] | None = None) -> int:

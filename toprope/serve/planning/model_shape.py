@@ -16,7 +16,8 @@ class ModelShape:
 
     With `experts`, all layers but the first `dense_layers` hold that many of width `expert_width`, of which a token meets
     `experts_per_token` and all `shared_experts`. `latent` is what latent attention (MLA) keeps of a position in one layer,
-    and `attention_parameters` are its projections' (0: from the heads).
+    and `attention_parameters` are its projections' (0: from the heads). With `copies`, this is one of so many data-parallel
+    copies that hold the experts together (expert parallel): each has its share of them and reads it for the tokens of all.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ModelShape:
     dense_layers: int = 0
     latent: int = 0
     attention_parameters: int = 0
+    copies: int = 1
 
     @property
     def expert_layers(self) -> int:
@@ -47,7 +49,7 @@ class ModelShape:
     @property
     def layer_parameters(self) -> int:
         """Parameters of all layers: attention projections and three feed-forward matrices; norms are negligible."""
-        return self._with_experts(self.experts)
+        return self._with_experts(self.experts / self.copies)
 
     @property
     def active_parameters(self) -> int:
@@ -58,14 +60,14 @@ class ModelShape:
         """Parameters of all layers that a step of `tokens` reads: of the experts those expected when each is as likely."""
         if not self.experts:
             return self.layer_parameters
-        missed: float = (1 - self.experts_per_token / self.experts) ** tokens
+        missed: float = (1 - self.experts_per_token / self.experts) ** (tokens * self.copies)
         return self._with_experts(0) + (self.layer_parameters - self._with_experts(0)) * (1 - missed)
 
-    def _with_experts(self, experts: int) -> int:
+    def _with_experts(self, experts: float) -> int:
         attention = self.attention_parameters or self.hidden * self.head_size * (2 * self.heads + 2 * self.kv_heads)
         dense = (self.layers - self.expert_layers) * 3 * self.hidden * self.feed_forward
         chosen = self.expert_layers * 3 * self.hidden * self.expert_width * (experts + self.shared_experts)
-        return self.layers * attention + dense + chosen
+        return round(self.layers * attention + dense + chosen)
 
     @property
     def head_parameters(self) -> int:
@@ -93,26 +95,8 @@ class ModelShape:
         """Read a Hugging Face `config.json` (or its folder); raises `BadInput` when a number is missing."""
         file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
         config: dict[str, Any] = inputs.json_of(file, "name a config.json or a preset")
-        with inputs.reading(file, "only dense Llama-family models are known"):
-            heads = int(config["num_attention_heads"])
-            unknown = [word for word in ("n_routed_experts", "num_experts", "num_local_experts") if config.get(word)]
-            if unknown or config.get("kv_lora_rank"):
-                raise BadInput(
-                    f"{file} is a model of experts or latent attention ({', '.join(unknown) or 'kv_lora_rank'})",
-                    cure="name a preset of that kind: " + ", ".join(n for n, p in PRESETS.items() if p.experts),
-                )
-            shape = cls(
-                name=str(config.get("_name_or_path") or file.parent.name),
-                layers=int(config["num_hidden_layers"]),
-                hidden=int(config["hidden_size"]),
-                heads=heads,
-                kv_heads=int(config.get("num_key_value_heads") or heads),
-                head_size=int(config.get("head_dim") or config["hidden_size"] // heads),
-                feed_forward=int(config["intermediate_size"]),
-                vocabulary=int(config["vocab_size"]),
-                max_model_len=int(config["max_position_embeddings"]),
-                tied_embeddings=bool(config.get("tie_word_embeddings", False)),
-            )
+        with inputs.reading(file, "a decoder's numbers are missing"):
+            shape = _shape_of(str(config.get("_name_or_path") or file.parent.name), config, file)
         inputs.numbers({k: v for k, v in vars(shape).items() if isinstance(v, int)}, str(file), 0)
         for name in ("layers", "hidden", "heads", "kv_heads", "head_size", "feed_forward", "vocabulary"):
             inputs.numbers(getattr(shape, name), f"{file}: {name}", 1)
@@ -133,9 +117,68 @@ class ModelShape:
         return cls.from_config(name_or_path)
 
 
-def _latent_attention(hidden: int, heads: int) -> int:
-    """Of DeepSeek V3's form: queries through rank 1536, keys and values through 512 and 64 shared rotary ones."""
-    return hidden * 1536 + 1536 * heads * 192 + hidden * 576 + 512 * heads * 256 + heads * 128 * hidden
+def _latent_attention(
+    hidden: int, heads: int, query: int = 1536, latent: int = 512, rope: int = 64, plain: int = 128, value: int = 128
+) -> int:
+    """Parameters of latent attention: queries through rank `query` (0: directly), keys and values through `latent`; defaults are DeepSeek V3's."""
+    turned = hidden * query + query * heads * (plain + rope) if query else hidden * heads * (plain + rope)
+    return turned + hidden * (latent + rope) + latent * heads * (plain + value) + heads * value * hidden
+
+
+def _shape_of(name: str, config: dict[str, Any], file: Path) -> ModelShape:
+    """From a decoder's configuration, or the one inside a multimodal model's."""
+    for inner in ("text_config", "llm_config", "language_config"):
+        if isinstance(config.get(inner), dict) and "num_hidden_layers" in config[inner]:
+            config = config[inner]
+    linear = [kind for kind in config.get("layer_types") or [] if "full" not in kind and "sliding" not in kind]
+    if linear or config.get("full_attention_interval") or config.get("linear_num_value_heads"):
+        raise BadInput(
+            f"{file} has layers of linear attention", cure="they are not modelled: plan with a similar preset"
+        )
+    heads, layers, hidden = (int(config[k]) for k in ("num_attention_heads", "num_hidden_layers", "hidden_size"))
+    experts = next(
+        (int(config[k]) for k in ("n_routed_experts", "num_experts", "num_local_experts") if config.get(k)), 0
+    )
+    shape = ModelShape(
+        name=name,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=int(config.get("num_key_value_heads") or heads),
+        head_size=int(config.get("head_dim") or config.get("v_head_dim") or hidden // heads),
+        feed_forward=int(config["intermediate_size"]),
+        vocabulary=int(config["vocab_size"]),
+        max_model_len=int(config["max_position_embeddings"]),
+        tied_embeddings=bool(config.get("tie_word_embeddings", False)),
+        weight_bytes_each=_weight_bytes(config.get("quantization_config")),
+    )
+    if config.get("kv_lora_rank"):
+        rope, plain, value = (int(config[k]) for k in ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"))
+        latent = int(config["kv_lora_rank"])
+        count = _latent_attention(hidden, heads, int(config.get("q_lora_rank") or 0), latent, rope, plain, value)
+        shape = replace(shape, latent=latent + rope, attention_parameters=count)
+    if not experts:
+        return shape
+    width = int(config.get("moe_intermediate_size") or config["intermediate_size"])
+    shared = int(config.get("n_shared_experts") or 0)
+    if not shared and config.get("shared_expert_intermediate_size"):
+        shared = round(int(config["shared_expert_intermediate_size"]) / width)
+    every = max(1, int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1))
+    first = int(config.get("first_k_dense_replace") or 0)
+    dense = first + len(config.get("mlp_only_layers") or []) + (layers - first) - (layers - first) // every
+    return replace(
+        shape, experts=experts, experts_per_token=int(config.get("num_experts_per_tok") or config["moe_top_k"]),
+        expert_width=width, shared_experts=shared, dense_layers=min(layers, dense),
+    )  # fmt: skip
+
+
+def _weight_bytes(quantised: Any) -> float:
+    """Bytes of a weight by a configuration's `quantization_config`; 2 where it has none that says."""
+    if not isinstance(quantised, dict):
+        return 2.0
+    if isinstance(quantised.get("bits"), int):
+        return float(quantised["bits"]) / 8
+    return 1.0 if "fp8" in str(quantised.get("quant_method")) else 2.0
 
 
 # From the config.json that each model's authors publish.

@@ -50,6 +50,12 @@ def plan_parser() -> argparse.ArgumentParser:
     chip.add_argument("--chip", default="ascend910b2", help="a name from `toprope socs` (default ascend910b2)")
     chip.add_argument("--tp", type=count(), default=1, help="cards that share every layer and the KV cache (default 1)")
     chip.add_argument(
+        "--dp", type=count(), default=1, help="copies of the model beside each other; the traffic is that of one"
+    )
+    chip.add_argument(
+        "--expert-parallel", action="store_true", help="the cards of all copies hold the experts together"
+    )
+    chip.add_argument(
         "--engine",
         choices=MODES,
         default="graph",

@@ -13,8 +13,9 @@ from pathlib import Path
 from toprope.commandline import form_of, guarded
 from toprope.errors import BadInput
 from toprope.serve.planning.capacity import concurrency
+from toprope.serve.planning.card_links import CardLinks, cluster_of
 from toprope.serve.planning.engine_flags import mindie_config, vllm_flags
-from toprope.serve.planning.engine_time import constants, engine_s
+from toprope.serve.planning.engine_time import Band, constants, engine_s
 from toprope.serve.planning.kernel_cost import KernelCost
 from toprope.serve.planning.model_shape import ModelShape
 from toprope.serve.planning.plan_options import plan_parser
@@ -43,6 +44,10 @@ def _plan(args: argparse.Namespace) -> int:
     model = ModelShape.load(args.model)
     if args.weight_bytes:
         model = replace(model, weight_bytes_each=args.weight_bytes)
+    if args.expert_parallel:
+        if not model.experts:
+            raise BadInput(f"{model.name} has no experts to spread", cure="leave out --expert-parallel")
+        model = replace(model, copies=args.dp)
     chip = _chip(args, model)
     arrivals = _arrivals(args)
     slo = Slo(args.ttft, args.tpot)
@@ -66,15 +71,15 @@ def _plan(args: argparse.Namespace) -> int:
 
     points = planner.sweep(space, progress=show)
     chosen = recommend(points, slo)
-    notes = _notes(planner, chosen, cost.basis)
+    notes = _notes(args, planner, chosen, cost)
     if args.html:
         title = f"Serving {model.name} on {chip.name}"
         Path(args.html).write_text(plan_page(title, points, chosen, slo, notes), encoding="utf-8")
         print(f"wrote {args.html}", file=sys.stderr)
     if args.json:
-        print(json.dumps(_as_json(points, chosen, max_model_len, slo, notes), indent=2))
+        print(json.dumps(_as_json(args.engine, points, chosen, max_model_len, slo, notes), indent=2))
     else:
-        _print_text(points, chosen, max_model_len, slo, notes)
+        _print_text(points, chosen, max_model_len, slo, notes, constants()[1][args.engine])
     return 0 if chosen.meets_slo else 1
 
 
@@ -85,10 +90,10 @@ def _chip(args: argparse.Namespace, model: ModelShape) -> ChipRates:
         "memory_bytes": args.memory_gb and args.memory_gb * 1e9,
         "overhead_s": args.overhead_ms and args.overhead_ms / 1e3,
     }
-    step_s, sequence_s = engine_s(model, args.engine, args.tp)
+    step_s, sequence_s = engine_s(model, args.engine, args.tp * args.dp if args.expert_parallel else args.tp)
     given = {"overhead_s": step_s, "sequence_s": sequence_s, **{k: v for k, v in given.items() if v is not None}}
     try:
-        one = ChipRates.of(load(args.chip), **given)
+        one = ChipRates.of(load(args.chip), overlapped=args.engine == "eager", **given)
     except ValueError as error:
         raise BadInput(str(error), cure="give positive rates") from error
     named = ", ".join(name for name in given if name not in ("overhead_s", "sequence_s"))
@@ -109,12 +114,14 @@ def _cost(args: argparse.Namespace, model: ModelShape, chip: ChipRates) -> Roofl
     changed = args.tflops is not None or args.bandwidth_gbps is not None or args.weight_bytes is not None
     if args.cost == "kernels" and changed:
         raise BadInput("--cost kernels with other rates than the chip's", cure="leave out one of the two")
-    plain = not (model.experts or model.latent) and args.tp == 1
+    plain = not (model.experts or model.latent) and args.tp == 1 and args.engine == "graph"
     if args.cost == "kernels" and args.tp > 1:
         raise BadInput("--cost kernels predicts one card, not --tp", cure="leave out one of the two")
     if args.cost == "kernels" or (args.cost is None and plain and not changed and KernelCost.runs_on(soc)):
         return KernelCost(model, chip, soc)
-    return RooflineCost(model, chip)
+    copies = args.dp if args.expert_parallel else 1
+    links = CardLinks(cluster_of(args.chip, args.tp * args.dp) if args.tp * copies > 1 else None, args.tp, copies)
+    return RooflineCost(model, chip, links)
 
 
 def _arrivals(args: argparse.Namespace) -> list[Arrival]:
@@ -133,7 +140,7 @@ def _round_up(tokens: int) -> int:
     return -(-tokens // 256) * 256
 
 
-def _notes(planner: Planner, chosen: Recommendation, basis: str) -> list[str]:
+def _notes(args: argparse.Namespace, planner: Planner, chosen: Recommendation, cost: RooflineCost) -> list[str]:
     prompt = sum(a.prompt_tokens for a in planner.arrivals) // len(planner.arrivals)
     output = sum(a.output_tokens for a in planner.arrivals) // len(planner.arrivals)
     fits = concurrency(chosen.point.kv_blocks, chosen.point.settings.block_size, prompt, output)
@@ -149,29 +156,37 @@ def _notes(planner: Planner, chosen: Recommendation, basis: str) -> list[str]:
         *notes,
         f"{chosen.point.kv_blocks} blocks hold {fits.staggered} requests of the mean lengths ({prompt} in, {output} "
         f"out) in steady state, {fits.worst} at full length, {fits.halfway} by the rule (in + out) / 2",
-        f"times: {basis} of {planner.chip.name}: {planner.chip.flops_per_s / 1e12:g} TFLOPS, "
+        f"times: {cost.basis} of {planner.chip.name}: {planner.chip.flops_per_s / 1e12:g} TFLOPS, "
         f"{planner.chip.bytes_per_s / 1e9:g} GB/s, {planner.chip.overhead_s * 1e3:.3g} ms a step and "
         f"{planner.chip.sequence_s * 1e3:.3g} ms a sequence. {planner.chip.sources}",
-        f"times per token were {constants()[1]:.0%} off on average on published rows that nothing was solved from: expect "
-        f"{chosen.point.tpot_s * 1e3 / (1 + constants()[1]):.1f} to {chosen.point.tpot_s * 1e3 * (1 + constants()[1]):.1f} "
-        f"ms at p99 where {chosen.point.tpot_s * 1e3:.1f} is planned (docs/serving_figures.md)",
+        _error_note(args.engine, chosen.point.tpot_s),
     ]
 
 
-def _row(point: PlanPoint, slo: Slo) -> str:
+def _error_note(mode: str, tpot_s: float) -> str:
+    band = constants()[1][mode]
+    return (
+        f"times per token of {mode} engines were {band.mean:.0%} off on average on published rows that nothing was solved from, eight of "
+        f"ten between {band.low:.2f} and {band.high:.2f} times the plan: expect {tpot_s * 1e3 * band.low:.1f} to "
+        f"{tpot_s * 1e3 * band.high:.1f} ms at p99 where {tpot_s * 1e3:.1f} is planned (docs/serving_figures.md)"
+    )
+
+
+def _row(point: PlanPoint, slo: Slo, band: Band | None = None) -> str:
+    between = f" ({point.tpot_s * 1e3 * band.low:.0f}-{point.tpot_s * 1e3 * band.high:.0f})" if band else ""
     return (
         f"{'ok ' if point.meets(slo) else '   '} {point.settings!s:<52} {point.tokens_per_s:7.0f} tok/s  "
-        f"TTFT {point.ttft_s:7.2f} s  TPOT {point.tpot_s * 1e3:6.1f} ms  KV {point.peak_kv_use:4.0%}"
+        f"TTFT {point.ttft_s:7.2f} s  TPOT {point.tpot_s * 1e3:6.1f} ms{between}  KV {point.peak_kv_use:4.0%}"
         + (f"  {point.preemptions} preempted" if point.preemptions else "")
     )
 
 
 def _print_text(
-    points: Sequence[PlanPoint], chosen: Recommendation, max_model_len: int, slo: Slo, notes: Sequence[str]
+    points: Sequence[PlanPoint], chosen: Recommendation, max_model_len: int, slo: Slo, notes: Sequence[str], band: Band
 ) -> None:
-    print("frontier (tokens/s against p99 time per token):")
+    print("frontier (tokens/s against p99 time per token; in brackets where eight of ten published rows would lie):")
     for point in frontier(points):
-        print("  " + _row(point, slo))
+        print("  " + _row(point, slo, band))
     print(f"\n{'recommended' if chosen.meets_slo else 'nearest to the targets'}: {chosen.point.settings}")
     for reason in chosen.reasons:
         print(f"  - {reason}")
@@ -187,11 +202,14 @@ def _print_text(
 
 
 def _as_json(
-    points: Sequence[PlanPoint], chosen: Recommendation, max_model_len: int, slo: Slo, notes: Sequence[str]
+    mode: str, points: Sequence[PlanPoint], chosen: Recommendation, max_model_len: int, slo: Slo, notes: Sequence[str]
 ) -> dict[str, object]:
+    band = constants()[1][mode]
+
     def row(point: PlanPoint) -> dict[str, object]:
         fields = {**vars(point.settings), **{k: v for k, v in vars(point).items() if k != "settings"}}
-        return {**fields, "meets_targets": point.meets(slo)}
+        between = [point.tpot_s * band.low, point.tpot_s * band.high]
+        return {**fields, "meets_targets": point.meets(slo), "tpot_band_s": between}
 
     settings = chosen.point.settings
     return {
@@ -202,7 +220,7 @@ def _as_json(
         "mindie": mindie_config(settings, max_model_len, ttft_s=slo.ttft_s, tpot_s=slo.tpot_s),
         "frontier": [row(point) for point in frontier(points)],
         "points": [row(point) for point in points],
-        "tpot_error": constants()[1],
+        "tpot_error": band.mean,
         "notes": list(notes),
     }
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from toprope.serve.batching.batch import Batch
 from toprope.serve.batching.policies.step_times import OnlineRegression
+from toprope.serve.planning.card_links import CardLinks
 from toprope.serve.planning.model_shape import ModelShape
 from toprope.soc import Soc
 
@@ -29,6 +30,7 @@ class ChipRates:
     bytes_per_s: float
     memory_bytes: float
     overhead_s: float = 0.0  # per step: launches, scheduling, waiting for other cards
+    overlapped: bool = False  # the overhead runs beside the chip's work, so that the longer of both counts
     sequence_s: float = 0.0  # per sequence in a step: sampling, text, bookkeeping
     host_bytes_per_s: float = 20e9  # swaps
     sources: str = ""
@@ -39,7 +41,7 @@ class ChipRates:
                 raise ValueError(f"{field} of {self.name} must be positive, got {getattr(self, field)}")
 
     @classmethod
-    def of(cls, soc: Soc, **given: float) -> ChipRates:
+    def of(cls, soc: Soc, *, overlapped: bool = False, **given: float) -> ChipRates:
         """The rates of a chip file: 16-bit matrix products at 80 % of the peak (published: 74 to 89 %), reads from HBM.
 
         `given` replaces fields by name; a number that is given need not be in the chip file. Raises `BadChip`.
@@ -60,21 +62,23 @@ class ChipRates:
         if "overhead_s" not in given:
             rates["overhead_s"] = 3e-3
             sources.append("overhead assumed")
-        return cls(soc.name, **rates, sources="; ".join([*sources, "host link (20 GB/s) assumed"]))
+        return cls(
+            soc.name, **rates, overlapped=overlapped, sources="; ".join([*sources, "host link (20 GB/s) assumed"])
+        )
 
 
 class RooflineCost:
     """Each part of a step takes the longer of its arithmetic and its memory traffic; the parts add up.
 
-    Parts: linear layers (weights are read once per step), attention (keys and values of each context are read), output
+    Parts: linear layers (weights are read once per step), traffic between cards, attention (keys and values of each context are read), output
     head (only for entries that sample), block moves. A bound, not a measurement: it ignores how well one part overlaps
     with the next, which makes it slow, and every inefficiency not in `ChipRates`, which makes it fast.
     """
 
     basis = "a roofline"
 
-    def __init__(self, model: ModelShape, chip: ChipRates) -> None:
-        self.model, self.chip = model, chip
+    def __init__(self, model: ModelShape, chip: ChipRates, links: CardLinks | None = None) -> None:
+        self.model, self.chip, self.links = model, chip, links or CardLinks(None)
         self._head_bytes = model.head_parameters * model.weight_bytes_each
         self._attention_flops = 4.0 * model.layers * model.heads * model.head_size  # per query token and context token
 
@@ -90,8 +94,9 @@ class RooflineCost:
             kv_bytes += start + 2 * count
         products_s = (self.layers_s(tokens) if tokens else 0.0) + (self.head_s(sampled) if sampled else 0.0)
         attention_s = self._longer(attention_flops * self._attention_flops, kv_bytes * self.model.kv_bytes_per_token)
-        engine_s = self.chip.overhead_s + self.chip.sequence_s * len(batch.entries)
-        return engine_s + products_s + attention_s
+        work_s = products_s + attention_s + self.links.step_s(self.model, tokens)
+        work_s = max(work_s, self.chip.overhead_s) if self.chip.overlapped else work_s + self.chip.overhead_s
+        return work_s + self.chip.sequence_s * len(batch.entries)
 
     def layers_s(self, tokens: int) -> float:
         """Seconds of all linear layers for a step of `tokens`."""
