@@ -67,7 +67,7 @@ ORDER = [
     "cli",
 ]
 # Inside the header library, and inside serve/: the same, between the rooms. kernel_operator.h belongs to lib, which it brings along.
-HEADER_ROOMS = ["machine", "api", "lib", "host", "acl", "standalone"]
+HEADER_ROOMS = ["machine", "api", "reg", "lib", "host", "acl", "standalone"]
 SERVE_ROOMS = ["errors", "batching", "kernels", "npu", "model", "engine", "http", "planning", "merging"]
 
 

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 def names_with_oracles() -> set[str]:
     """Keys of the ORACLES tables, read from the syntax trees so that no kernel is compiled for it."""
     found: set[str] = set()
-    for file in HERE.glob("test_*.py"):
+    for file in HERE.rglob("test_*.py"):
         tree = ast.parse(file.read_text())
         for node in ast.walk(tree):
             target = (
@@ -57,10 +57,12 @@ def test_every_function_says_what_it_does() -> None:
 
 def test_a_listing_is_counted_and_what_is_missing_has_its_reason(tmp_path: Path) -> None:
     listing = tmp_path / "names.tsv"
-    listing.write_text("api\tcount\nAdd\t3\ntuple\t1\nReg::Add\t1\nLoadImageToLocal\t1\nAType\t1\nNobodyKnowsThis\t1\n")
+    listing.write_text(
+        "api\tcount\nAdd\t3\ntuple\t1\nReg::Add\t1\nReg::Nothing\t1\nTe::Copy\t1\nLoadImageToLocal\t1\nAType\t1\nNobodyKnowsThis\t1\n"
+    )
     have, missing = api.coverage(listing)
-    assert have == ["Add", "tuple"]
-    reasons = [api.reason_missing(name) for name in missing]
+    assert have == ["Add", "tuple", "Reg::Add"] and missing[0] == "Reg::Nothing"
+    reasons = [api.reason_missing(name) for name in missing[1:]]
     assert [
         "950" in reasons[0],
         "image unit is not supported" in reasons[1],

@@ -115,5 +115,8 @@ def declared_costs(headers: Path) -> dict[str, str]:
 def test_every_operation_of_the_header_library_has_a_price(name: str) -> None:
     costs = declared_costs(INCLUDE)
     assert {"vadd", "gm_to_ub", "ub_to_gm", "set_flag", "queue_alloc"} <= costs.keys()
-    missing = sorted(set(costs) - set(soc.load(name).cost_names()))
+    chip = soc.load(name)
+    # Registers exist on the 950 only.
+    wanted = {cost for cost in costs if chip.npu_arch == 3510 or not cost.startswith("reg_")}
+    missing = sorted(wanted - set(chip.cost_names()))
     assert not missing, [f"{cost} ({costs[cost]})" for cost in missing]

@@ -47,3 +47,6 @@
 #if __NPU_ARCH__ != 1001
 #include "lib/addresses.h"
 #endif
+#if __NPU_ARCH__ == 3510
+#include "reg/names.h"
+#endif

@@ -11,7 +11,7 @@ struct Suspect {
 
 struct Touch {
     uint32_t footprint, space, mode;
-    bool filler = false;
+    bool filler = false, masked = false;
 };
 
 class Engine {
@@ -276,13 +276,14 @@ private:
             const auto same = [&](const Touch& t) { return t.footprint == footprint && space != kGm; };
             const auto found = std::find_if(touches_.begin(), touches_.end(), same);
             if (found == touches_.end())
-                touches_.push_back({footprint, space, mode, filler});
+                touches_.push_back({footprint, space, mode, filler, in_.accesses[a].masked()});
             else
                 found->mode |= mode;
         }
     }
 
-    // The cube's loads take whole fractals; at a matrix's edge their last rows hold anything and reach nobody.
+    // The cube's loads take whole fractals, loads into a vector register whole registers, and a range under a mask may cover more than the
+    // mask lets through; at the edge of the data the rest holds anything and reaches nobody.
     bool partly_written(const Core& core, uint32_t space, uint32_t footprint) {
         const uint32_t* cells = footprints_.cells(footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i)
@@ -291,12 +292,12 @@ private:
     }
 
     void look(Core& core, uint32_t pipe, const Touch& touch) {
-        const auto [footprint, space, mode, filler] = touch;
+        const auto [footprint, space, mode, filler, masked] = touch;
         const uint32_t* cells = footprints_.cells(footprint);
         const bool scalar_gm = space == kGm && cached_;
         const bool flag = cleans_ && space == kGm && pipe == kS && polling_.is_flag(line_of_[footprint]) &&
                           ((mode & kWrite) || polling_.waits_at(in_.instrs[core.next].site));
-        const bool partly = space == kL1 && (mode & kRead) && partly_written(core, space, footprint);
+        const bool partly = (space == kL1 || (masked && !filler)) && (mode & kRead) && partly_written(core, space, footprint);
         for (uint32_t n = footprints_.cell_count(footprint), i = 0; i < n; ++i) {
             Shadow::Cell& cell = shadow_.at(core.index, space, cells[i]);
             if ((mode & kRead) && (!cell.written || cell.filler)) {
@@ -356,7 +357,8 @@ private:
     }
 
     void leave(Core& core, uint32_t pipe, const Touch& touch) {
-        const auto [footprint, space, mode, filler] = touch;
+        const auto [footprint, space, mode, filler, masked] = touch;
+        (void)masked;
         Record me{core.next, core.count[pipe], static_cast<uint16_t>(core.index), static_cast<uint8_t>(pipe), static_cast<uint8_t>(mode)};
         if (!cached_) me.mode |= kClean;
         const uint32_t* cells = footprints_.cells(footprint);

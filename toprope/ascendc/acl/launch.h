@@ -99,6 +99,6 @@ Entry<kernel> configured(const char* file, int line, uint64_t blocks, const Sett
 // What the compiler stand-in appends for each kernel: its cores, and, where the name can be said there, its function.
 #define TOPROPE_REGISTER(name, aic, aiv, arch, parameters) \
     static const bool toprope_known_##name = (toprope_register_task(TOPROPE_UNIT, #name, aic, aiv, arch, parameters), true);
-#define TOPROPE_REGISTER_ENTRY(name, symbol) \
-    static const bool toprope_entry_##name = \
+#define TOPROPE_REGISTER_ENTRY(name, symbol)      \
+    static const bool toprope_registered_##name = \
         (toprope_register_kernel(TOPROPE_UNIT, #name, ::toprope::program::kCoreType, &::toprope::program::Entry<&symbol>::run), true);

@@ -15,7 +15,7 @@ inline void set_atomic(AtomicOp op, Dtype type, Site site) {
 
 template <typename T>
 constexpr bool atomic_type_exists() {
-    if constexpr (__NPU_ARCH__ == 2201)
+    if constexpr (kChip.atomic_narrow)
         return is_one_of<T, int8_t, int16_t, half, bfloat16_t, int32_t, float>;
     else if constexpr (__NPU_ARCH__ == 3002)
         return is_one_of<T, int16_t, half, int32_t, float>;

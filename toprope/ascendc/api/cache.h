@@ -88,7 +88,7 @@ void DataCachePreload(const GlobalTensor<uint64_t>& src, const T cacheOffset, to
 inline void ICachePreLoad(const int64_t preFetchLen, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     const int64_t most = self->type == CoreType::aiv ? 8 : 16;  // caches of 16 and 32 KiB
-    if (__NPU_ARCH__ == 2201 && (preFetchLen < 0 || preFetchLen >= most))
+    if (kChip.split && (preFetchLen < 0 || preFetchLen >= most))
         report("field-overflow", site, &kOpIcachePreload, "ICachePreLoad: preFetchLen = %lld is outside its range [0, %lld]",
                static_cast<long long>(preFetchLen), static_cast<long long>(most - 1));
     record(kOpIcachePreload, site, static_cast<uint32_t>(preFetchLen), 0);

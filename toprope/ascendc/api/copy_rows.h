@@ -47,16 +47,16 @@ constexpr Path path_of(Space from, Space to) {
 
 // Paths of the chip that this build is for. Page: 数据搬运导览/概览/数据通路, and the support tables of the DataCopy pages.
 constexpr bool chip_has(Path path) {
-    constexpr bool split = __NPU_ARCH__ == 2201;
     switch (path) {
         case Path::none:
             return false;
         case Path::l1_gm:
+            return kChip.l1_to_gm;
         case Path::l1_bias:
         case Path::l1_fixbuf:
-            return TOPROPE_LIKE_A2;
+            return kChip.bias_table;
         case Path::l1_ub:
-            return !split;
+            return kChip.l1_to_ub;
         default:
             return true;
     }

@@ -166,15 +166,16 @@ namespace AscendC {
 //: CrossCoreSetFlag | reports to the other cores of its group that a pipe's earlier instructions are done | any | A2 A3 | 同步控制/核间同步/CrossCoreSetFlag(ISASI).md
 template <uint8_t modeId, pipe_t pipe>
 void CrossCoreSetFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
+    static_assert(toprope::kChip.cross_modes != 0 || modeId > 255,
                   "CrossCoreSetFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
-    static_assert(modeId <= 2, "CrossCoreSetFlag: this chip has modes 0, 1 and 2");
+    static_assert(modeId < toprope::kChip.cross_modes || toprope::kChip.cross_modes == 0,
+                  "CrossCoreSetFlag: this chip has modes 0, 1 and 2 (950: 0, 1, 2 and 4)");
     toprope::cross_core_set(modeId, toprope::pipe_of(pipe), flagId, site);
 }
 //: CrossCoreWaitFlag | holds the core back until its group has reported, and counts the flag down | any | A2 A3 | 同步控制/核间同步/CrossCoreWaitFlag(ISASI).md
 template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
 void CrossCoreWaitFlag(uint16_t flagId, toprope::Site site = toprope::Site::here()) {
-    static_assert(__NPU_ARCH__ == 2201 || modeId > 255,
+    static_assert(toprope::kChip.cross_modes != 0 || modeId > 255,
                   "CrossCoreWaitFlag: this chip has no flags between cores; use SyncAll or IBSet/IBWait with a workspace");
     toprope::cross_core_wait(flagId, site);
 }
@@ -188,7 +189,7 @@ inline constexpr SyncAllConfig DEFAULT_SYNC_ALL_CONFIG = {PIPE_ALL, PIPE_ALL};
 template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_CONFIG>
 void SyncAll(toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
-    static_assert(__NPU_ARCH__ == 2201 || (isAIVOnly && !isAIVOnly),
+    static_assert(kChip.cross_modes != 0 || (isAIVOnly && !isAIVOnly),
                   "SyncAll without a workspace needs hardware flags, which this chip does not have");
     constexpr uint32_t all_aic = 11, to_aic = 12, to_aiv = 13, all_aiv = 14;  // the numbers the page reserves
     const Pipe trigger = isAIVOnly && config.triggerPipe != PIPE_ALL ? pipe_of(config.triggerPipe) : Pipe::mte3;
@@ -238,7 +239,7 @@ void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>&
            toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
-    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2),
+    const uint32_t cores = launch_info.blocks * (isAIVOnly || !kChip.split ? 1 : 2),
                    slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
     int32_t* at = sync_slot(gmWorkspace, slot, kSoftSet, site);
     if (!require_sync_buffer(kSoftSet, ubWorkspace, kSlotBytes, site) || at == nullptr) return;
@@ -254,7 +255,7 @@ void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>
             toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
     if (!has_vector_unit()) return;
-    const uint32_t cores = launch_info.blocks * (isAIVOnly || __NPU_ARCH__ != 2201 ? 1 : 2),
+    const uint32_t cores = launch_info.blocks * (isAIVOnly || !kChip.split ? 1 : 2),
                    slot = cores * static_cast<uint32_t>(eventID) + static_cast<uint32_t>(blockIdx);
     int32_t* at = sync_slot(gmWorkspace, slot, kSoftWait, site);
     if (!require_sync_buffer(kSoftWait, ubWorkspace, kSlotBytes, site) || at == nullptr) return;

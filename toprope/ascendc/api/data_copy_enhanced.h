@@ -119,7 +119,7 @@ template <typename T, typename U>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& intriParams,
               const DataCopyEnhancedParams& enhancedParams, toprope::Site site = toprope::Site::here()) {
     using namespace toprope;
-    if (__NPU_ARCH__ != 2201 && src.space() == Space::l0c && dst.space() == Space::ub) {
+    if (kChip.l0c_to_ub_by_copy && src.space() == Space::l0c && dst.space() == Space::ub) {
         static_assert(std::is_same_v<T, U> || (std::is_same_v<U, float> && std::is_same_v<T, half>) ||
                           (std::is_same_v<U, int32_t> && is_one_of<T, int8_t, uint8_t, int16_t, half>),
                       "DataCopy from L0C to UB converts float to half and int32_t to int8_t, uint8_t, int16_t and half");

@@ -103,8 +103,7 @@ void copy_pad_in(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor
 
 template <typename T>
 bool require_pad_chip(const Op& op, int64_t bytes, Site site) {
-    static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0,
-                  "DataCopyPad: this chip has no DataCopyPad; copy whole 32-byte blocks with DataCopy");
+    static_assert(kChip.pads || sizeof(T) == 0, "DataCopyPad: this chip has no DataCopyPad; copy whole 32-byte blocks with DataCopy");
     if (bytes % static_cast<int64_t>(sizeof(T)) != 0)
         report("unaligned-length", site, &op, "%s: blockLen = %lld bytes is not a whole number of %zu-byte elements", op.name,
                static_cast<long long>(bytes), sizeof(T));

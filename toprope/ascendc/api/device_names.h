@@ -57,8 +57,7 @@ inline constexpr int32_t B32_DATA_NUM_PER_BLOCK = 8, B16_DATA_NUM_PER_BLOCK = 16
                          B16_DATA_NUM_PER_REPEAT = 128;
 inline constexpr int32_t ONE_BYTE_BIT_SIZE = 8, B16_BYTE_SIZE = 2, B32_BYTE_SIZE = 4, BRCB_BROADCAST_NUMBER = 8, BRCB_MAX_REPEAT_SIZE = 254;
 inline constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024;
-inline constexpr uint32_t TOTAL_L0C_SIZE = __NPU_ARCH__ == 2201 ? 128 * 1024 : 256 * 1024,
-                          TOTAL_UB_SIZE = __NPU_ARCH__ == 2201 ? 192 * 1024 : 256 * 1024;
+inline constexpr uint32_t TOTAL_L0C_SIZE = toprope::kChip.l0c_bytes, TOTAL_UB_SIZE = toprope::kChip.ub_bytes;
 inline constexpr float F32_NEG_INF = -__builtin_inff(), F32_INF = __builtin_inff();
 inline constexpr uint8_t ONE_FOURTH_DEFAULT_REPEAT_STRIDE = 2;
 inline constexpr uint64_t CACHE_LINE_SIZE = 64;  // of the scalar cache; page DataCacheCleanAndInvalid

@@ -157,7 +157,7 @@ template <typename D, typename S>
 constexpr bool fixpipe_types() {
     return (std::is_same_v<S, float> && is_one_of<D, float, half, bfloat16_t, int8_t, uint8_t>) ||
            (std::is_same_v<S, int32_t> && is_one_of<D, int32_t, half, int8_t, uint8_t>) ||
-           (!TOPROPE_LIKE_A2 && std::is_same_v<S, half> && std::is_same_v<D, half>);
+           (!toprope::kChip.a2_types && std::is_same_v<S, half> && std::is_same_v<D, half>);
 }
 
 template <typename D, typename S>

@@ -158,6 +158,11 @@ bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, co
         return false;
     if (turned && sizeof(T) != 2) return false;
     const uint32_t mf = ceil_div(e.m, 16), kf = ceil_div(e.k, c0);
+    // Where fractal (i, j) of the image goes: along the rows of the matrix in L0, or down its columns (L0A of the 950).
+    const auto place = [&](uint32_t i, uint32_t j) {
+        const bool across = to_b || turned == kChip.l0a_column_major;
+        return (across ? uint64_t{i} * kf + j : uint64_t{j} * mf + i) * kFractalBytes;
+    };
     for (uint32_t i = 0; i < mf; ++i)
         for (uint32_t j = 0; j < kf; ++j) {
             const uint32_t m = e.m_start + i * 16, present = m < rows ? (rows - m < 16 ? rows - m : 16) : 0;
@@ -169,10 +174,9 @@ bool load_plain_fractals(uint8_t* to, const uint8_t* from, const Im2col& map, co
                 source = fractal;
             }
             if (!turned)
-                std::memcpy(to + (uint64_t{i} * kf + j) * kFractalBytes, source, kFractalBytes);
+                std::memcpy(to + place(i, j), source, kFractalBytes);
             else
-                transpose_16x16(reinterpret_cast<uint16_t*>(to + (to_b ? uint64_t{i} * kf + j : uint64_t{j} * mf + i) * kFractalBytes),
-                                reinterpret_cast<const uint16_t*>(source));
+                transpose_16x16(reinterpret_cast<uint16_t*>(to + place(i, j)), reinterpret_cast<const uint16_t*>(source));
         }
     return true;
 }
@@ -234,9 +238,11 @@ void load_3d(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& 
     const uint32_t channels = ceil_div(map.channels, c0) * c0 * map.filter_w * map.filter_h;
     for (uint32_t r = 0; r < (to_b ? row_fractals * c0 : row_fractals * 16); ++r)
         for (uint32_t c = 0; c < (to_b ? column_fractals * 16 : column_fractals * c0); ++c) {
-            // L0A: zZ, L0B: nZ (inside a fractal the columns are the slow axis).
-            const uint64_t index = to_b ? (uint64_t{r / c0} * column_fractals + c / 16) * 16 * c0 + c % 16 * c0 + r % c0
-                                        : (uint64_t{r / 16} * column_fractals + c / c0) * 16 * c0 + r % 16 * c0 + c % c0;
+            // L0A: zZ (950: its fractals down the columns), L0B: nZ (inside a fractal the columns are the slow axis).
+            const uint64_t fractal =
+                to_b ? uint64_t{r / c0} * column_fractals + c / 16
+                     : (kChip.l0a_column_major ? uint64_t{c / c0} * row_fractals + r / 16 : uint64_t{r / 16} * column_fractals + c / c0);
+            const uint64_t index = fractal * 16 * c0 + (to_b ? c % 16 * c0 + r % c0 : r % 16 * c0 + c % c0);
             const uint32_t m = e.row(to_b ? r : (turned ? c : r)), k = e.column(to_b ? c : (turned ? r : c));
             const int64_t at = k < channels ? map.source(m, k, c0) : -1;
             if (at >= 0)
@@ -406,7 +412,7 @@ void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& p, toprope::
     using namespace toprope;
     const bool l1 = dst.space() == Space::l1;
     const Op& op = l1 ? kOpFillL1 : kOpFillL0;
-    const uint32_t unit = l1 ? 32 : kFractalBytes, blocks = p.blockNum != 0 || TOPROPE_LIKE_A2 ? p.blockNum : 1;
+    const uint32_t unit = l1 ? 32 : kFractalBytes, blocks = p.blockNum != 0 || toprope::kChip.a2_types ? p.blockNum : 1;
     if (self->type == CoreType::aiv || p.repeatTimes == 0 || blocks == 0) return;
     const uint64_t span = (uint64_t{p.repeatTimes} * (blocks + p.dstGap) - p.dstGap) * unit;
     if (!require_operand(op, "dst", dst, span, unit, site)) return;

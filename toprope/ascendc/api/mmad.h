@@ -34,9 +34,9 @@ constexpr bool mmad_types() {
     using AscendC::int4b_t;
     if constexpr (std::is_same_v<T, float>) return std::is_same_v<U, S> && is_one_of<U, half, bfloat16_t, float>;
     if constexpr (std::is_same_v<T, int32_t>)
-        return (std::is_same_v<U, S> && is_one_of<U, int8_t, int4b_t>) ||
-               (__NPU_ARCH__ != 2201 && is_one_of<U, uint8_t, int8_t> && is_one_of<S, uint8_t, int8_t>);
-    return __NPU_ARCH__ != 2201 && is_one_of<T, half> && std::is_same_v<U, half> && std::is_same_v<S, half>;
+        return (std::is_same_v<U, S> && (is_one_of<U, int8_t> || (kChip.cube_int4 && is_one_of<U, int4b_t>))) ||
+               (kChip.cube_mixes_signs && is_one_of<U, uint8_t, int8_t> && is_one_of<S, uint8_t, int8_t>);
+    return kChip.cube_half_sums && is_one_of<T, half> && std::is_same_v<U, half> && std::is_same_v<S, half>;
 }
 
 // Where the product's operands lie, in fractals.
@@ -80,7 +80,12 @@ const Acc* mmad_left(const uint8_t* a, const MmadShape& s) {
     const uint32_t fractal = 16 * s.k0;
     auto* out = reinterpret_cast<Acc*>(cube_scratch(0, size_t{s.mf} * s.kf * fractal));
     if (!s.gemv) {
-        cube_elements<Acc, U>(out, a, 0, s.mf * s.kf * fractal);
+        if constexpr (kChip.l0a_column_major)
+            for (uint32_t i = 0; i < s.mf; ++i)
+                for (uint32_t j = 0; j < s.kf; ++j)
+                    cube_elements<Acc, U>(out + (size_t{i} * s.kf + j) * fractal, a, (uint64_t{j} * s.mf + i) * fractal, fractal);
+        else
+            cube_elements<Acc, U>(out, a, 0, s.mf * s.kf * fractal);
         round_operand<Acc, U>(out, size_t{s.mf} * s.kf * fractal);
         return out;
     }

@@ -94,7 +94,7 @@ void MmadWithSparse(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const L
 
 }  // namespace AscendC
 
-#if __NPU_ARCH__ == 2201
+#if __NPU_ARCH__ == 2201 || __NPU_ARCH__ == 3510
 TOPROPE_ABSENT("310P", BroadCastVecToMM)
 #else
 namespace AscendC {

@@ -35,9 +35,7 @@ inline constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
 //: GetVecLen | 256, the bytes of one vector repeat | any | A2 A3 310P | 工具接口/系统资源与变量/GetVecLen.md
 inline constexpr uint32_t GetVecLen() { return 256; }
 //: GetArchVersion | the number behind __NPU_ARCH__, read as hexadecimal | any | A2 A3 310P 910 | 工具接口/系统资源与变量/GetArchVersion.md
-inline void GetArchVersion(uint32_t& coreVersion) {
-    coreVersion = __NPU_ARCH__ == 2201 ? 0x2201 : (__NPU_ARCH__ == 2002 ? 0x2002 : 0x1001);
-}
+inline void GetArchVersion(uint32_t& coreVersion) { coreVersion = toprope::kChip.version; }
 //: GetProgramCounter | instructions issued so far; the same in every run | any | A2 A3 310P 910 | 工具接口/系统资源与变量/GetProgramCounter(ISASI).md
 inline int64_t GetProgramCounter() { return static_cast<int64_t>(toprope::self->instrs.size); }
 //: GetSystemCycle | a counter that goes up with every instruction; the same in every run, not a time | any | A2 A3 310P | 工具接口/系统资源与变量/GetSystemCycle(ISASI).md
@@ -46,7 +44,7 @@ inline int64_t GetSystemCycle(toprope::Site site = toprope::Site::here()) {
     return static_cast<int64_t>(toprope::self->instrs.size);
 }
 //: GetUBSizeInBytes | bytes of the unified buffer of this chip | any | A2 A3 310P | 工具接口/系统资源与变量/GetUBSizeInBytes.md
-inline constexpr uint32_t GetUBSizeInBytes() { return __NPU_ARCH__ == 2201 ? 192 * 1024 : 256 * 1024; }
+inline constexpr uint32_t GetUBSizeInBytes() { return toprope::kChip.ub_bytes; }
 //: GetRuntimeUBSize | bytes of the unified buffer of this core | any | A2 A3 | 工具接口/系统资源与变量/GetRuntimeUBSize.md
 inline uint32_t GetRuntimeUBSize() { return toprope::self->bytes[static_cast<int>(toprope::Space::ub)]; }
 

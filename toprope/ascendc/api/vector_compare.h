@@ -29,7 +29,7 @@ inline Lanes compare_repeats(const Op& op, uint32_t width, uint32_t repeats, Sit
 
 template <typename T>
 constexpr void require_comparable(AscendC::CMPMODE mode, const Op& op, Site site) {
-#if TOPROPE_LIKE_A2
+#if __NPU_ARCH__ == 2201 || __NPU_ARCH__ == 3002 || __NPU_ARCH__ == 3510
     static_assert(is_one_of<T, half, float, int32_t>,
                   "Compare: the element types are half, float and, for EQ, int32_t (see `toprope api Compare`)");
 #else

@@ -227,7 +227,7 @@ uint64_t gather_mask(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
 
 template <typename T>
 inline constexpr bool kGatherable =
-    is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float> || (TOPROPE_LIKE_A2 && std::is_same_v<T, bfloat16_t>);
+    is_one_of<T, int16_t, uint16_t, half, int32_t, uint32_t, float> || (toprope::kChip.a2_types && std::is_same_v<T, bfloat16_t>);
 
 }  // namespace toprope
 
@@ -266,7 +266,7 @@ template <typename T>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset, const uint32_t dstBaseAddr,
              const uint32_t count, toprope::Site site = toprope::Site::here()) {
     static_assert(
-        !TOPROPE_LIKE_A2 || sizeof(T) == 0,
+        !toprope::kChip.a2_types || sizeof(T) == 0,
         "Scatter: the 910B/910C generation has no scatter instruction; write the elements with SetValue, or build the result with Gather");
     toprope::move_by_offset<true>(toprope::kOpScatter, src, dst, dstOffset, dstBaseAddr,
                                   toprope::count_lanes(toprope::lane_width(sizeof(T)), count), 8, site);
@@ -275,7 +275,7 @@ template <typename T, typename M>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset, const uint32_t dstBaseAddr,
              const M& mask, const uint8_t repeatTime, const uint8_t srcRepStride, toprope::Site site = toprope::Site::here()) {
     static_assert(
-        !TOPROPE_LIKE_A2 || sizeof(T) == 0,
+        !toprope::kChip.a2_types || sizeof(T) == 0,
         "Scatter: the 910B/910C generation has no scatter instruction; write the elements with SetValue, or build the result with Gather");
     toprope::choose_mask<true, T>(toprope::kOpScatter, mask, site);
     toprope::move_by_offset<true>(toprope::kOpScatter, src, dst, dstOffset, dstBaseAddr, TOPROPE_REPEAT_LANES, srcRepStride, site);
@@ -288,9 +288,9 @@ void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uin
                 toprope::Site site = toprope::Site::here()) {
     TOPROPE_GATHER_DTYPES(GatherMask);
     rsvdCnt = 0;
-    if (src1Pattern < 1 || src1Pattern > (__NPU_ARCH__ == 2002 ? 6 : 7))
+    if (src1Pattern < 1 || src1Pattern > (toprope::kChip.gather_patterns))
         return toprope::report("gather-mask-pattern", site, &toprope::kOpGatherMask,
-                               "GatherMask: fixed pattern %u; patterns go from 1 to %d", src1Pattern, __NPU_ARCH__ == 2002 ? 6 : 7);
+                               "GatherMask: fixed pattern %u; patterns go from 1 to %d", src1Pattern, toprope::kChip.gather_patterns);
     rsvdCnt = toprope::special_register(toprope::kRegGathered) =
         toprope::gather_mask(dst, src0, toprope::KeptElements::fixed(src1Pattern), nullptr, reduceMode, mask, gatherMaskParams, mode, site);
 }

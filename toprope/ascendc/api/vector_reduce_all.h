@@ -142,7 +142,7 @@ void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
     TOPROPE_REDUCE_DTYPES(ReduceSum);
     using namespace toprope;
     const Lanes lanes = isSetMask ? count_lanes(lane_width(sizeof(T)), static_cast<uint32_t>(count)) : mask_lanes(lane_width(sizeof(T)), 1);
-    if constexpr (__NPU_ARCH__ == 2201)
+    if constexpr (kChip.split)
         reduce_sum_all(dst, src, sharedTmpBuffer, lanes, site);
     else
         reduce_sum_tree(dst, src, sharedTmpBuffer, lanes, 8, site);

@@ -107,13 +107,13 @@ TOPROPE_ABSENT("A2, A3 and 310P", Mins)
 TOPROPE_ABSENT("A2, A3 and 310P", LeakyRelu)
 #endif
 
-// Shifts: A2 and A3 only.
-#if __NPU_ARCH__ == 2201
+// Shifts: A2, A3 and 950 only.
+#if __NPU_ARCH__ == 2201 || __NPU_ARCH__ == 3510
 TOPROPE_SCALAR(ShiftLeft, "dst = src << scalar; a signed type keeps its sign bit", "vshl", (int16_t, uint16_t, int32_t, uint32_t),
                toprope::shifted_left<decltype(x)>(x_, s_))
 #define TOPROPE_SHIFTS (int16_t, uint16_t, int32_t, uint32_t)
 #else
-TOPROPE_ABSENT("A2 and A3", ShiftLeft)
+TOPROPE_ABSENT("A2, A3 and 950", ShiftLeft)
 #define TOPROPE_SHIFTS (void)
 #endif
 

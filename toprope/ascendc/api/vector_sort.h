@@ -240,7 +240,7 @@ template <typename T>
 void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1, const int32_t repeatTime,
             toprope::Site site = toprope::Site::here()) {
     TOPROPE_SORT_DTYPES(Sort32);
-    static_assert(TOPROPE_LIKE_A2 || sizeof(T) == 0, "Sort32: only the 910B/910C generation has it; use RpSort16 here");
+    static_assert(toprope::kChip.a2_types || sizeof(T) == 0, "Sort32: only the 910B/910C generation has it; use RpSort16 here");
     toprope::sort_groups_of_32(dst, src0, src1, static_cast<uint32_t>(repeatTime), site);
 }
 

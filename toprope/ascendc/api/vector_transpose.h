@@ -183,7 +183,7 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Local
     const TransposeParamsExt& p = transposeParams;
     const uint32_t area = uint32_t{p.hSize} * p.wSize;
     constexpr uint64_t kPiece = (sizeof(T) == 1 ? 32 : 16) * 32;  // h0 * w0 * sizeof(T) of the page
-    constexpr bool kNeedsTmp = __NPU_ARCH__ == 2201;
+    constexpr bool kNeedsTmp = toprope::kChip.transpose_needs_space;
     switch (p.transposeType) {
         case TransposeType::TRANSPOSE_TYPE_NONE:
             return;

@@ -64,7 +64,7 @@ void broadcast(Scratch scratch, const AscendC::LocalTensor<T>& dst, const Ascend
             line.wait();
             return;
         }
-        if constexpr (__NPU_ARCH__ == 2201)
+        if constexpr (toprope::kChip.split)
             if (columns % kPer == 0 && rows % 8 == 0) return spread_blocks(scratch, to, from, rows, columns, site);
         const AscendC::LocalTensor<int32_t> offset = scratch.take<int32_t>(count), whole = scratch.take<int32_t>(count);
         if (!scratch.enough()) return;

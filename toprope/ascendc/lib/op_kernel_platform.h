@@ -15,7 +15,7 @@ namespace platform {
 
 constexpr uint32_t GetUbBlockSize() { return 32; }
 constexpr uint32_t GetVRegSize() { return 256; }
-constexpr bool IsDataCopyPadSupport() { return __NPU_ARCH__ == 2201; }
+constexpr bool IsDataCopyPadSupport() { return toprope::kChip.pads; }
 constexpr bool IsSupportAtomicAddTypeSIMD() { return true; }
 
 }  // namespace platform

@@ -89,7 +89,7 @@ void integer_power_all(Scratch& scratch, const AscendC::LocalTensor<I>& dst, con
 }
 
 template <typename T>
-inline constexpr bool kPowerType = is_one_of<T, half, float> || (TOPROPE_LIKE_A2 && std::is_same_v<T, int32_t>);
+inline constexpr bool kPowerType = is_one_of<T, half, float> || (toprope::kChip.a2_types && std::is_same_v<T, int32_t>);
 
 template <typename T>
 void power(Scratch scratch, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& base,

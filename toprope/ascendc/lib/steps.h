@@ -143,7 +143,7 @@ struct Steps {
     }
     // To whole numbers, inside float. Functions that need it take their steps as a template, so that only their use is an error elsewhere.
     void round(const Tensor& d, const Tensor& a, AscendC::RoundMode mode) const {
-        static_assert(TOPROPE_LIKE_A2 || sizeof(T) == 0,
+        static_assert(toprope::kChip.a2_types || sizeof(T) == 0,
                       "this function rounds inside float, for which toprope has no way on this chip yet");
         AscendC::Cast(d, a, mode, static_cast<uint32_t>(n), site);
         wait();

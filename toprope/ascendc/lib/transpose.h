@@ -176,7 +176,7 @@ void trans_data_checked(const AscendC::LocalTensor<T>& dst, const AscendC::Local
     constexpr bool to_blocks = config.srcFormat == DataFormat::NCDHW;
     constexpr DataFormat other = to_blocks ? config.dstFormat : config.srcFormat;
     constexpr bool fractal_z = other == DataFormat::FRACTAL_Z_3D;
-    static_assert(__NPU_ARCH__ == 2201 || sizeof(T) == 0, "TransData: A2 and A3 only (see `toprope api TransData`)");
+    static_assert(toprope::kChip.split || sizeof(T) == 0, "TransData: A2 and A3 only (see `toprope api TransData`)");
     static_assert(is_one_of<T, int16_t, uint16_t, half, bfloat16_t>, "TransData: elements of 16 bits only (see `toprope api TransData`)");
     static_assert((to_blocks || config.dstFormat == DataFormat::NCDHW) && (fractal_z || other == DataFormat::NDC1HWC0),
                   "TransData: between NCDHW and NDC1HWC0 or FRACTAL_Z_3D only (page TransData)");

@@ -21,7 +21,7 @@ struct CastPair {
     uint32_t modes;
 };
 inline constexpr CastPair kCastPairs[] = {
-#if __NPU_ARCH__ == 2201
+#if __NPU_ARCH__ == 2201 || __NPU_ARCH__ == 3510
     {Dtype::s4, Dtype::f16, kModeNone},   {Dtype::s8, Dtype::f16, kModeNone},    {Dtype::u8, Dtype::f16, kModeNone},
     {Dtype::s16, Dtype::f16, kModesSix},  {Dtype::s16, Dtype::f32, kModeNone},   {Dtype::f16, Dtype::s4, kModesSix},
     {Dtype::f16, Dtype::s8, kModesSix},   {Dtype::f16, Dtype::u8, kModesSix},    {Dtype::f16, Dtype::s16, kModesFive},

@@ -85,7 +85,17 @@ enum class CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
 enum class CacheLine : uint64_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };
 enum class DcciDst : uint64_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
 enum class MaskMode : uint8_t { NORMAL = 0, COUNTER };
-enum class RoundMode : uint8_t { CAST_NONE = 0, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID };
+enum class RoundMode : uint8_t {
+    CAST_NONE = 0,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD,
+    CAST_HYBRID,
+    UNKNOWN = 0xff
+};
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
 enum class SELMODE : uint8_t { VSEL_CMPMASK_SPR = 0, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
 enum class ReduceOrder : uint8_t { ORDER_VALUE_INDEX = 0, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
@@ -93,7 +103,7 @@ enum class ReduceOrder : uint8_t { ORDER_VALUE_INDEX = 0, ORDER_INDEX_VALUE, ORD
 // Which hardware memory a logical position lives in. 310P keeps C1, C2 and CO2 elsewhere; 310B has the bias table, and CO2 in UB.
 constexpr toprope::Space space_of(TPosition position) {
     using toprope::Space;
-    constexpr bool split = __NPU_ARCH__ == 2201, has_bias_table = TOPROPE_LIKE_A2;
+    constexpr auto& chip = toprope::kChip;
     switch (position) {
         case TPosition::GM:
             return Space::gm;
@@ -102,17 +112,17 @@ constexpr toprope::Space space_of(TPosition position) {
         case TPosition::TSCM:
             return Space::l1;
         case TPosition::C1:
-            return has_bias_table ? Space::l1 : Space::ub;
+            return chip.bias_table ? Space::l1 : Space::ub;
         case TPosition::A2:
             return Space::l0a;
         case TPosition::B2:
             return Space::l0b;
         case TPosition::C2:
-            return has_bias_table ? Space::bias : Space::l0c;
+            return chip.bias_table ? Space::bias : Space::l0c;
         case TPosition::CO1:
             return Space::l0c;
         case TPosition::CO2:
-            return split ? Space::gm : Space::ub;
+            return chip.scratch_in_ub ? Space::ub : Space::gm;
         case TPosition::C2PIPE2GM:
             return Space::fixbuf;
         default:

@@ -78,7 +78,7 @@ inline uint32_t flag_work(AscendC::HardEvent event, int32_t id) {
     return static_cast<uint32_t>(e.source) << 16 | static_cast<uint32_t>(e.target) << 8 | static_cast<uint32_t>(id & 0xff);
 }
 
-inline constexpr int32_t kEventIdsHere = __NPU_ARCH__ == 1001 ? 4 : kEventIds;
+inline constexpr int32_t kEventIdsHere = kChip.event_ids;
 
 // Bodies in queue.cpp, compiled with the runtime; `ids` is how many ids the kernel's chip has.
 void set_flag(AscendC::HardEvent event, int32_t id, Site site, int32_t ids = kEventIdsHere);

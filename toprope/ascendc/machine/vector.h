@@ -266,7 +266,7 @@ struct VectorCall {
 void vector_call(const VectorCall& call);
 
 // A2/A3 run kernels in Inf/NaN mode unless SetSaturationFlag asks otherwise; 310P and 910 only know saturation.
-inline bool saturates() { return __NPU_ARCH__ != 2201 || self->registers[kRegSaturate] != 0; }
+inline bool saturates() { return kChip.always_saturates || self->registers[kRegSaturate] != 0; }
 
 // Keeps the set-up of an instruction out of every place that calls it: compiling a kernel would take several times as long.
 #define TOPROPE_OUTLINE __attribute__((noinline))

@@ -86,7 +86,8 @@ class MatmulEngine {
     static constexpr int32_t kDense = kSparse ? 2 : 1;  // columns of A for each stored row of B
     static constexpr bool kQuantised = sizeof(C) == 1 || (std::is_same_v<L0c, int32_t> && sizeof(C) == 2);
     static_assert(std::is_same_v<A, B>, "Matmul: A and B have the same element type on this chip");
-    static_assert(TOPROPE_LIKE_A2 || sizeof(A) == 0, "Matmul: objects on this chip are not supported yet; they are on A2, A3 and 310B");
+    static_assert(toprope::kChip.a2_types || sizeof(A) == 0,
+                  "Matmul: objects on this chip are not supported yet; they are on A2, A3 and 310B");
 
 public:
     void init(const AscendC::tiling::TCubeTiling& tiling, AscendC::TPipe* pipe, Site site) {

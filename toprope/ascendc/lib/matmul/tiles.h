@@ -106,7 +106,8 @@ TOPROPE_OUTLINE void load_squares(const AscendC::LocalTensor<T>& dst, const Tile
     }
 }
 
-// A[m0:m0+m, k0:k0+k] of the tile, as zZ. `turned`: the tile holds A transposed.
+// A[m0:m0+m, k0:k0+k] of the tile, as zZ; its fractals down the columns where the chip's L0A has them so. `turned`: the tile holds A
+// transposed.
 template <typename T>
 TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>& tile, bool turned, int32_t m0, int32_t k0, int32_t m,
                                int32_t k, Site site) {
@@ -115,10 +116,18 @@ TOPROPE_OUTLINE void load_left(const AscendC::LocalTensor<T>& dst, const Tile<T>
     if (!turned) return load_image(dst, tile, m0, k0, m, kf * c0, false, site);
     if constexpr (sizeof(T) == 4) return load_image(dst, tile, k0, m0, k, up(m, c0), true, site);
     if constexpr (sizeof(T) == 2)
-        load_fractals(dst, tile, (m0 / 16 * tile.stride + k0) / 16, mf, tile.stride / 16, kf, 1, true, true, site);
-    else if constexpr (sizeof(T) == 1)
-        load_squares(dst, tile, (m0 / side * tile.stride + k0) / side, up(m, side) / side, tile.stride / side, kf, 1, side / 16 * kf, 1, kf,
-                     site);
+        load_fractals(dst, tile, (m0 / 16 * tile.stride + k0) / 16, mf, tile.stride / 16, kf, 1, !kChip.l0a_column_major, true, site);
+    else if constexpr (sizeof(T) == 1) {
+        const int32_t squares = up(m, side) / side, column = squares * side / 16;
+        if (kChip.l0a_column_major && column != mf)
+            return report("matmul-not-modelled", site, nullptr,
+                          "Matmul: 8-bit A that is stored transposed, with %d rows in a block: on this chip whole blocks of %d only", m,
+                          side);
+        if (kChip.l0a_column_major)
+            load_squares(dst, tile, (m0 / side * tile.stride + k0) / side, squares, tile.stride / side, kf, 1, side / 16, column, 1, site);
+        else
+            load_squares(dst, tile, (m0 / side * tile.stride + k0) / side, squares, tile.stride / side, kf, 1, side / 16 * kf, 1, kf, site);
+    }
 }
 
 // The n that Mmad must be told: 8- and 4-bit B that is not stored transposed comes in whole squares.
