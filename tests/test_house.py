@@ -45,6 +45,7 @@ ORDER = [
     "fault_lines",
     "kernel",
     "launch",
+    "variants",
     "profile",
     "deps",
     "tile",

@@ -152,13 +152,18 @@ def references(launch: LaunchFile, inputs: Mapping[str, Any]) -> dict[str, np.nd
     return out
 
 
+def shaped(spec: Any) -> tuple[str, tuple[int, ...], str] | None:
+    """Element type, shape and fill of a specification like 'half[8, 2048] arange'; None for any other value."""
+    match = _SHAPED.match(spec.strip()) if isinstance(spec, str) else None
+    if match is None:
+        return None
+    shape = tuple(int(n) for n in re.split(r"[,*\s]+", match["shape"].strip()) if n)
+    return match["dtype"], shape, match["fill"].strip()
+
+
 def outputs(launch: LaunchFile) -> tuple[str, ...]:
     """The arguments that are described as `out`: they hold nothing before the launch."""
-    return tuple(
-        name
-        for name, spec in launch.arguments.items()
-        if isinstance(spec, str) and (match := _SHAPED.match(spec.strip())) and match["fill"].strip() == "out"
-    )
+    return tuple(name for name, spec in launch.arguments.items() if (parts := shaped(spec)) and parts[2] == "out")
 
 
 def _numbers(name: str, value: Any) -> np.ndarray[Any, Any]:

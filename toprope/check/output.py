@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "advice")
 _SARIF_LEVELS = {"error": "error", "warning": "warning", "advice": "note"}
 
 
-def render(form: str, findings: Sequence[Finding], trace: Trace) -> str:
-    """The findings of one run in the form "text", "json", "sarif" or "mssanitizer". Raises BadInput for another form."""
+def render(form: str, findings: Sequence[Finding], trace: Trace, more: Mapping[str, Any] | None = None) -> str:
+    """The findings of one run in the form "text", "json", "sarif" or "mssanitizer"; `more` goes into the JSON. Raises BadInput for another form."""
     forms: dict[str, Callable[[Sequence[Finding], Trace], str]] = {
         "text": text,
-        "json": as_json,
+        "json": lambda findings, trace: as_json(findings, trace, more),
         "sarif": sarif,
         "mssanitizer": vendor_lines,
     }
@@ -45,10 +45,10 @@ def text(findings: Sequence[Finding], trace: Trace) -> str:
     return "\n\n".join([*(str(f) for f in findings), total])
 
 
-def as_json(findings: Sequence[Finding], trace: Trace) -> str:
+def as_json(findings: Sequence[Finding], trace: Trace, more: Mapping[str, Any] | None = None) -> str:
     """For programs: kernel, chip, blocks, and one object per finding. Keys are stable."""
     body = {"kernel": trace.kernel, "soc": trace.soc, "blocks": trace.blocks, "ended_early": bool(trace.signal)}
-    return document("check", body | {"findings": [_plain(f) for f in findings]})
+    return document("check", body | {"findings": [_plain(f) for f in findings]} | dict(more or {}))
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toprope.check import check, output, suppress
 from toprope.commandline import CRASHED
 from toprope.commands.launching import parser, prepare
 from toprope.commands.prepared import Prepared
+from toprope.errors import TopropeError
+from toprope.finding import Finding
 from toprope.kernel import CHECK_OVERFLOW, Run
 from toprope.order import inserted
+from toprope.variants import variants
 
 
 def main(argv: list[str]) -> int:
@@ -27,10 +31,62 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="repeat the run for every race in the order that it allows, and show what the outputs become",
     )
+    p.add_argument(
+        "--fuzz",
+        type=at_least_one,
+        default=0,
+        metavar="N",
+        help="also launch it up to N times with other values in index tensors and with other sizes (the same ones every time)",
+    )
     options = p.parse_intermixed_args(argv)
     if options.overflow:
         options.defines.append(CHECK_OVERFLOW)
     return _check(prepare(options))
+
+
+def at_least_one(text: str) -> int:
+    """A whole number of launches. Raises ValueError."""
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A launch of --fuzz: what it changed, what was found only there, and why it was not launched, if it was not."""
+
+    changed: str
+    findings: tuple[Finding, ...] = ()
+    refused: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """For programs."""
+        return {"changed": self.changed, "codes": sorted({f.code for f in self.findings}), "refused": self.refused}
+
+    def __str__(self) -> str:
+        codes = ", ".join(sorted({f.code for f in self.findings}))
+        return f"fuzz: {self.changed}: {self.refused or codes or 'nothing more'}"
+
+
+def _fuzzed(prepared: Prepared, run: Run) -> list[Tried]:
+    """The launches of --fuzz; a finding belongs to the first launch that shows it."""
+    known = {_where(f) for f in run.findings}
+    out = []
+    for variant in variants(prepared.kernel, prepared.launch, prepared.options.fuzz):
+        try:
+            found = replace(prepared, arguments=dict(variant.arguments)).run()[0].findings
+        except TopropeError as error:
+            out.append(Tried(variant.changed, refused=f"not launched: {error.message}"))
+            continue
+        new = [f for f in found if _where(f) not in known and f.severity != "advice"]
+        known |= {_where(f) for f in new}
+        told = (replace(f, message=f"{f.message}; with {variant.changed}") for f in new)
+        out.append(Tried(variant.changed, tuple(told)))
+    return out
+
+
+def _where(finding: Finding) -> tuple[str, frozenset[tuple[str, int]]]:
+    return finding.code, frozenset((p.file, p.line) for p in finding.places)
 
 
 def _only_manual(run: Run) -> int:
@@ -44,16 +100,22 @@ def _only_manual(run: Run) -> int:
 def _check(prepared: Prepared) -> int:
     run, _ = prepared.run()
     options = prepared.options
-    findings = output.at_least(run.findings, options.level)
+    tried = _fuzzed(prepared, run) if options.fuzz else []
+    findings = output.at_least([*run.findings, *(f for t in tried for f in t.findings)], options.level)
     unused: list[suppress.Suppression] = []
     if options.suppress:
         findings, unused = suppress.apply(findings, suppress.read_suppressions(options.suppress))
-    print(output.render("json" if options.json else options.format, findings, run.trace))
+    fuzz = {"fuzz": [t.as_json() for t in tried]} if options.fuzz else None
+    print(output.render("json" if options.json else options.format, findings, run.trace, fuzz), flush=True)
     if options.sync == "auto" and (more := _only_manual(run)):
         print(
             f"note: built without the compiler's syncs (--cce-auto-sync=off) this kernel has {more} race{'s' if more > 1 else ''} more: --sync manual",
             file=sys.stderr,
         )
+    for each in tried:
+        print(each, file=sys.stderr)
+    if options.fuzz and not tried:
+        print("fuzz: nothing to change: no input of integers, and no size that the kernel is told", file=sys.stderr)
     for row in unused:
         print(f"note: nothing matched the suppression {row}", file=sys.stderr)
     if run.trace.signal:
