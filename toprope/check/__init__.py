@@ -7,6 +7,7 @@ from typing import Literal
 
 from toprope import runtime
 from toprope.check.arguments import argument_types, claims
+from toprope.check.consequences import without_consequences
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
@@ -15,7 +16,6 @@ from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
 from toprope.check.tiling_data import tiling_mismatches
-from toprope.check.wrapped_offsets import wrapped_offsets
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
 from toprope.trace import Trace
@@ -89,7 +89,7 @@ def check(
         ]
     seen += [(len(trace.instrs), finding) for finding in left]
     seen += [(f.data["instr"], f) for f in overlapping_operands(trace)]
-    seen = _without_consequences(trace, seen)
+    seen = without_consequences(trace, seen)
     seen = with_consequences(seen)
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]
@@ -101,62 +101,6 @@ def check(
         range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], _of_other_cores(seen[i][1]), seen[i][0], i)
     )
     return [seen[i][1] for i in order]
-
-
-# An instruction that was not carried out after one of these leaves its destination as it was.
-_REFUSED = {
-    "gm-out-of-bounds", "gm-null-pointer", "on-chip-out-of-bounds", "gather-index-out-of-range", "wrong-position", "no-such-path", "cast-round-mode", "compare-mode",
-    "copy-mode-not-modelled", "field-overflow", "slice-mismatch", "unaligned-length", "select-mode", "quant-mode-missing", "transpose-needs-16-bit",
-    "transpose-type", "layout-mismatch", "softmax-shape", "temporary-space-too-small", "mmad-size-limit", "mmad-types",
-    "matmul-spill-too-large", "mrgsort-valid-bits", "gather-mask-pattern", "proposal-field",
-}  # fmt: skip
-
-
-def _without_consequences(trace: Trace, seen: list[tuple[int, Finding]]) -> list[tuple[int, Finding]]:
-    """The findings without reads of what a refused instruction did not write, and without offsets out of range that an overflow explains."""
-    told = [(at, f) for at, f in seen]
-    wrapped = wrapped_offsets(trace)
-    takers = {f.data["taker"] for f in wrapped}
-    explained = {
-        (place.file, place.line)
-        for s in takers
-        for place in [Place(trace.sites[s].file, trace.sites[s].line, "", "", "")]
-    }
-    offsets = {"gather-index-out-of-range", "misaligned-address"}
-    told = [(at, f) for at, f in told if not (f.code in offsets and (f.places[0].file, f.places[0].line) in explained)]
-    told += [(f.data["instr"], f) for f in wrapped]
-    refused = _refusals(trace)
-    return [
-        (at, f)
-        for at, f in told
-        if not (
-            f.code == "uninitialised-read"
-            and any(begin <= at for begin in refused if f.data.get("space") == "GM" or _same_core(trace, begin, at))
-        )
-    ]
-
-
-def _refusals(trace: Trace) -> list[int]:
-    """Where an instruction was refused and nothing in the trace says which bytes it would have written."""
-    marks = {i for i, op in enumerate(trace.ops) if op.name == "refused access"}
-    out = []
-    for r in trace.reports:
-        if r.code not in _REFUSED or r.severity:
-            continue
-        at = int(trace.core_begin[r.core]) + r.instr
-        known = (
-            at < int(trace.core_begin[r.core + 1])
-            and int(trace.instrs["op"][at]) in marks
-            and int(trace.instrs["site"][at]) == r.site
-        )
-        if not known:
-            out.append(at)
-    return out
-
-
-def _same_core(trace: Trace, one: int, two: int) -> bool:
-    cores = trace.core_begin.searchsorted([one, two], side="right")
-    return bool(cores[0] == cores[1])
 
 
 def _of_other_cores(finding: Finding) -> bool:

@@ -39,6 +39,15 @@ def wrapped_offsets(trace: Trace) -> list[Finding]:
     return out
 
 
+def reads_offsets(trace: Trace, finding: Finding) -> bool:
+    """Whether a finding is about the offsets that a Gather reads."""
+    at = int(finding.data["instr"])
+    if trace.ops[int(trace.instrs["op"][at])].name not in TAKES_OFFSETS:
+        return False
+    first = int(trace.instrs["accesses"][:at].sum(dtype=np.int64))  # the offsets are told first
+    return _meet((finding.data["begin"], finding.data["end"]), _Follower(trace, []).hull(first))
+
+
 class _Follower:
     """What becomes of bytes of UB: they are computed on, overwritten, or taken as offsets."""
 
@@ -57,22 +66,23 @@ class _Follower:
             touched = [r for r in range(int(self._begins[i]), int(self._begins[i + 1])) if self._ranges.space[r] == _UB]
             if not touched:
                 continue
-            reads = [self._hull(r) for r in touched if not self._ranges.mode[r] & WRITE]
+            reads = [self.hull(r) for r in touched if not self._ranges.mode[r] & WRITE]
             hit = any(_meet(one, two) for one in reads for two in tainted)
             if self._trace.instrs["op"][i] in self._takers:
-                if _any_meets(self._hull(touched[0]), tainted):  # the offsets are told first
+                if _any_meets(self.hull(touched[0]), tainted):  # the offsets are told first
                     return i
                 hit = False
             for r in touched:
                 if self._ranges.mode[r] & WRITE:
-                    tainted = _without(tainted, self._hull(r))
+                    tainted = _without(tainted, self.hull(r))
                     if hit:
-                        tainted.append(self._hull(r))
+                        tainted.append(self.hull(r))
             if not tainted:
                 return None
         return None
 
-    def _hull(self, r: int) -> Bytes:
+    def hull(self, r: int) -> Bytes:
+        """The bytes from the first to the last of range `r` of the trace."""
         begin = int(self._ranges.address[r])
         behind = max(0, int(self._ranges.rows[r]) - 1) * int(self._ranges.stride[r])
         return begin, begin + behind + int(self._ranges.row_bytes[r])

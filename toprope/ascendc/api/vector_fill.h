@@ -132,10 +132,8 @@ TOPROPE_OUTLINE void broadcast_blocks(const AscendC::LocalTensor<T>& dst, const 
     if (!(require_vector_operand(kOpBrcb, "dst", dst, d, out, site) &
           require_vector_view(kOpBrcb, "src", view_of(src), source_bytes, kBlockBytes, site)))
         return;
-    const uint64_t end = dst.address() + span_bytes(d, out);
-    if (TOPROPE_UNLIKELY(dst.address() < src.address() + source_bytes && src.address() < end))
-        report("operand-overlap", site, &kOpBrcb, "Brcb: dst [%u:%llu] and src [%u:%u] overlap; this instruction has no in-place form",
-               dst.address(), static_cast<unsigned long long>(end), src.address(), src.address() + source_bytes);
+    require_apart(kOpBrcb, "dst", dst.address(), dst.address() + span_bytes(d, out), "src", src.address(), src.address() + source_bytes,
+                  site);
     Instr& instr = record(kOpBrcb, site, repeats, static_cast<uint32_t>(dtype_of<T>) | static_cast<uint32_t>(dtype_of<T>) << 8);
     touch(instr, Space::ub, Mode::read, src.address(), source_bytes);
     touch_lanes(instr, Mode::write, d, out);

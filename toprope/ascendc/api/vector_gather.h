@@ -51,7 +51,9 @@ struct Reach {
             return false;
         }
         if (TOPROPE_UNLIKELY((t.address() + offset) % alignment != 0)) {
-            report("misaligned-address", site, &op, "%s: offset %llu (element %llu of the offset tensor) is not a multiple of %u bytes",
+            report("misaligned-address", site, &op,
+                   "%s: offset %llu (element %llu of the offset tensor) is not a multiple of %u bytes\ncure: offsets count bytes: multiply "
+                   "element numbers by the element's size (Muls)",
                    op.name, static_cast<unsigned long long>(offset), static_cast<unsigned long long>(position), alignment);
             return false;
         }
@@ -114,6 +116,9 @@ void move_by_offset(const Op& op, const AscendC::LocalTensor<T>& near, const Asc
             else
                 std::memcpy(n.at(r, lane), far.host() + offset, sizeof(T));
         }
+    if (reach.high > reach.low)
+        require_apart(op, to ? "src" : "dst", near.address(), near.address() + span_bytes(n, l), to ? "dst" : "src",
+                      far.address() + reach.low, far.address() + reach.high, site);
     Instr& instr = record(op, site, l.repeats, vector_arg<T>());
     o.touch_in(instr);
     if constexpr (to) touch_lanes(instr, Mode::read, n, l);
@@ -138,6 +143,9 @@ void gather_blocks(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTenso
         if (reach.admit(kOpGatherb, src, offset, kBlockBytes, kBlockBytes, i, site))
             std::memcpy(d.at(i / 8, i % 8 * Operand<T>::kPerBlock), src.host() + offset, kBlockBytes);
     }
+    if (reach.high > reach.low)
+        require_apart(kOpGatherb, "dst", dst.address(), dst.address() + span_bytes(d, l), "src", src.address() + reach.low,
+                      src.address() + reach.high, site);
     Instr& instr = record(kOpGatherb, site, repeats, vector_arg<T>());
     touch(instr, Space::ub, Mode::read, offsets.address(), offset_bytes);
     reach.touch_in(instr, Mode::read, src);
@@ -200,6 +208,9 @@ uint64_t gather_mask(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
     };
     each_kept([&](uint32_t, uint32_t) { ++count; });
     if (!require_ub(kOpGatherMask, "dst", dst, count * sizeof(T), kBlockBytes, site)) return 0;
+    if (dst.address() > src.address())  // squeezed to the front of its source it never overtakes what is still to be read
+        require_apart(kOpGatherMask, "dst", dst.address(), dst.address() + count * sizeof(T), "src0", src.address(),
+                      src.address() + span_bytes(s, l), site);
     const uint32_t work = static_cast<uint32_t>((rounds.elements + kWidth - 1) / kWidth) * rounds.repeats;
     Instr& instr = record(kOpGatherMask, site, work, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);

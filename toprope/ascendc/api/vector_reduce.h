@@ -237,6 +237,7 @@ void reduce_repeats(const Op& op, const AscendC::LocalTensor<T>& dst, const Asce
     Instr& instr = record(op, site, l.repeats, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);
     touch_strided(instr, Mode::write, dst.address(), form.bytes, l.repeats, stride);
+    require_no_overtaking(op, dst.address(), form.bytes, stride, "src", s, l, site);
     if (!self->execute) return;
     if constexpr (fold == Fold::SUM)
         run_sums<T>(dst.host(), stride, s, l);
@@ -276,6 +277,7 @@ void reduce_blocks(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascen
     };
     touch_written(mask, 0, last == mask ? l.repeats : l.repeats - 1);
     if (last != mask) touch_written(last, l.repeats - 1, 1);
+    require_no_overtaking(op, dst.address(), end_of(mask) * sizeof(T), stride, "src", s, l, site);
     if (!self->execute) return;
     for (uint32_t r = 0; r < l.repeats; ++r) {
         float v[kRepeatBytes / sizeof(T)];
@@ -312,6 +314,7 @@ void reduce_pairs(const Op& op, const AscendC::LocalTensor<T>& dst, const Ascend
     Instr& instr = record(op, site, l.repeats, vector_arg<T>());
     touch_lanes(instr, Mode::read, s, l);
     touch_lanes(instr, Mode::write, d, half_lanes);
+    require_no_overtaking(op, d.address, kRepeatBytes / 2, uint64_t{d.repeat_stride} * kBlockBytes, "src", s, l, site);
     if (!self->execute) return;
     for (uint32_t r = 0; r < l.repeats; ++r) {
         float v[kRepeatBytes / sizeof(T)];

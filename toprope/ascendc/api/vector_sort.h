@@ -79,6 +79,8 @@ void sort_groups_of_32(const AscendC::LocalTensor<T>& dst, const AscendC::LocalT
           require_ub(kOpSort32, "src0", score, n * sizeof(T), kBlockBytes, site) &
           require_ub(kOpSort32, "src1", index, n * 4, kBlockBytes, site)))
         return;
+    require_apart(kOpSort32, "dst", dst.address(), dst.address() + n * 8, "src0", score.address(), score.address() + n * sizeof(T), site);
+    require_apart(kOpSort32, "dst", dst.address(), dst.address() + n * 8, "src1", index.address(), index.address() + n * 4, site);
     Instr& instr = record(kOpSort32, site, repeats, vector_arg<T>());
     touch(instr, Space::ub, Mode::read, score.address(), n * sizeof(T));
     touch(instr, Space::ub, Mode::read, index.address(), n * 4);
@@ -182,6 +184,9 @@ void merge_sorted(const AscendC::LocalTensor<T>& dst, const AscendC::MrgSortSrcL
         total += p.elementLengths[q];
     }
     if (!(fits & require_ub(op, "dst", dst, total * repeats * form.bytes, kBlockBytes, site))) return;
+    for (uint32_t q = 0; q < queues; ++q)
+        require_apart(op, "dst", dst.address(), dst.address() + total * repeats * form.bytes, "src", tensors[q]->address(),
+                      tensors[q]->address() + uint64_t{p.elementLengths[q]} * form.bytes, site);
     uint16_t taken[4] = {0, 0, 0, 0};
     uint64_t written = total * repeats;
     // The last queues of a suspended merge stay as they are, so the footprint of dst depends on the data.

@@ -248,6 +248,34 @@ static bool overlaps(const VectorCall& call, const VectorOperand& src, uint32_t 
     return true;
 }
 
+void require_apart(const Op& op, const char* dst, uint64_t dst_begin, uint64_t dst_end, const char* src, uint64_t src_begin,
+                   uint64_t src_end, Site site) {
+    if (TOPROPE_UNLIKELY(dst_begin < src_end && src_begin < dst_end))
+        report("operand-overlap", site, &op, "%s: %s [%llu:%llu] and %s [%llu:%llu] overlap; this instruction has no in-place form",
+               op.name, dst, static_cast<unsigned long long>(dst_begin), static_cast<unsigned long long>(dst_end), src,
+               static_cast<unsigned long long>(src_begin), static_cast<unsigned long long>(src_end));
+}
+
+void require_no_overtaking(const Op& op, uint64_t dst, uint64_t bytes, uint64_t stride, const char* role, const Layout& src,
+                           const Lanes& lanes, Site site) {
+    const uint64_t d_end = dst + (lanes.repeats - 1) * stride + bytes, s_end = src.address + span_bytes(src, lanes);
+    if (lanes.repeats < 2 || dst >= s_end || src.address >= d_end) return;
+    Lanes one = lanes;
+    one.repeats = 1;
+    one.tail = lanes.active;
+    const uint64_t span = span_bytes(src, one), step = uint64_t{src.repeat_stride} * kBlockBytes;
+    for (uint32_t r = 0; r + 1 < lanes.repeats; ++r)
+        for (uint32_t later = r + 1; later < lanes.repeats; ++later) {
+            const uint64_t from = src.address + later * step, to = dst + r * stride;
+            if (to >= from + span || from >= to + bytes) continue;
+            return report(
+                "operand-overlap", site, &op,
+                "%s: repeat %u reads %s [%llu:%llu], of which repeat %u has written [%llu:%llu]; the chip may read it before or after",
+                op.name, later, role, static_cast<unsigned long long>(from), static_cast<unsigned long long>(from + span), r,
+                static_cast<unsigned long long>(to), static_cast<unsigned long long>(to + bytes));
+        }
+}
+
 // ---- run -----------------------------------------------------------------------------------------------------------------
 
 // The lanes of one repeat next to each other: in place if they already are, otherwise copied into `room`.
@@ -383,8 +411,17 @@ void vector_call(const VectorCall& call) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < call.sources; ++i)
         if (call.src[i].range_bytes == 0) {
-            if (lanes_out) clash = overlaps(call, call.src[i], i) | clash;
+            if (lanes_out)
+                clash = overlaps(call, call.src[i], i) | clash;
+            else
+                require_no_overtaking(call.op, call.dst.layout.address, call.dst.range_bytes / call.lanes.repeats,
+                                      call.dst.range_bytes / call.lanes.repeats, call.src[i].role, call.src[i].layout, call.lanes,
+                                      call.site);
             rows[count++] = call.src[i].layout;
+        } else if (lanes_out) {
+            const Layout &d = call.dst.layout, &bits = call.src[i].layout;
+            require_apart(call.op, call.dst.role, d.address, d.address + span_bytes(d, call.lanes), call.src[i].role, bits.address,
+                          uint64_t{bits.address} + call.src[i].range_bytes, call.site);
         }
     Instr& instr = record(call.op, call.site, call.lanes.repeats, dtype_argument(call));
     for (uint32_t i = 0; i < call.sources; ++i) touch_operand(instr, Mode::read, call.src[i], call.lanes);

@@ -142,6 +142,13 @@ bool require_vector_operand(const Op& op, const char* role, const AscendC::Local
     return require_vector_view(op, role, view_of(t), l.empty() ? 0 : span_bytes(o, l), kBlockBytes, site);
 }
 
+// Operands of UB that must lie apart, whatever the instruction's repeats; a report if they do not.
+void require_apart(const Op& op, const char* dst, uint64_t dst_begin, uint64_t dst_end, const char* src, uint64_t src_begin,
+                   uint64_t src_end, Site site);
+// No repeat may read what an earlier one has written: `bytes` for each repeat, `stride` apart.
+void require_no_overtaking(const Op& op, uint64_t dst, uint64_t bytes, uint64_t stride, const char* role, const Layout& src,
+                           const Lanes& lanes, Site site);
+
 // ---- run -----------------------------------------------------------------------------------------------------------------
 
 // Computes n lanes that lie next to each other in every operand; `first` is the number of the first of them (repeat * width).
