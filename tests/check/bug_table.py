@@ -6,6 +6,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+from tests.check.blind import figures, recorded
 from tests.check.pages import FOLDER, Case, cases
 
 TABLE = FOLDER.parent.parent / "docs" / "bug_rows.md"
@@ -20,6 +21,23 @@ not give, or the finding names the consequence and not the cause. This page is g
 this count says that the kinds are covered, not how the check fares on kernels that nobody here has seen.
 
 """
+
+BLIND = """
+## Seen and blind: kernels of our own
+
+134 small kernels after the constraints of the reference's pages and the kinds of the reports above, 94 with a fault and 40 without, were
+written together with the finding that each should give before the check ran on any of them. A draw with a fixed seed cut them in two: on one
+half the check was looked at and mended, the other half was held back and counted once, afterwards. A fault counts as named if a finding has
+the code and the line that were written down; advice counts for nothing. A second set of 40 kernels was written after that and counted the same
+way, before anything was changed for it. Before the first count a try-out had shown that kernels of one file shared the task type that any of
+them named, so that vector kernels ran on cube cores: that was mended first. The first verdicts are kept in `tests/check/blind.toml`
+(`python -m tests.check.blind --record PAGE`); today every kernel of these pages gives exactly what is written beside it, or a test fails.
+"""
+PAGES = {
+    "fresh_looked_at": "looked at, first run",
+    "fresh_held_back": "held back, one run",
+    "fresh_second_set": "a second set, first run",
+}
 
 
 def rows() -> list[dict[str, object]]:
@@ -55,6 +73,17 @@ def text() -> str:
         out.append(
             f"| {row['n']} | [{short}]({link}) | {row['fault']} | {row['verdict']} | {linked} | {row.get('why', '')} |"
         )
+    return "\n".join(out) + "\n" + blind()
+
+
+def blind() -> str:
+    """The section about kernels whose findings were written down before the check first ran on them."""
+    out = [BLIND]
+    for page, what in PAGES.items():
+        verdicts = recorded()[page]
+        other = [f"`{v.name}` ({v.word})" for v in verdicts if v.word not in ("right", "clean")]
+        out.append(f"* **{what}** ([page](../tests/kernels/{page}.md)): {figures(verdicts)}.")
+        out += [f"  Not as written: {', '.join(other)}."] if other else []
     return "\n".join(out) + "\n"
 
 

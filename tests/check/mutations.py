@@ -47,7 +47,7 @@ _DELETED = re.compile(
 )
 _BUFFER = re.compile(r"InitBuffer\(([^;]*), ([^;]*)\);")
 _INCLUDE = re.compile(r"^\s*#include.*\n", re.M)
-_OFFSET = re.compile(r"DataCopy(?:Pad)?\([^;]*?\[([^\]]+)\]")
+_OFFSET = re.compile(r"DataCopy(?:Pad)?\([^;\[\]]*\[([^\[\]]+)\]")
 
 
 @dataclass(frozen=True)

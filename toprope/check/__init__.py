@@ -15,6 +15,7 @@ from toprope.check.leftovers import registers_left, reserved_flags, unused_argum
 from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
+from toprope.check.row_pitch import overlapping_rows
 from toprope.check.tiling_data import tiling_mismatches
 from toprope.finding import Finding, Place, Severity, codes
 from toprope.soc import Soc
@@ -31,6 +32,7 @@ _ENDS_EARLY = {
     "kernel-exception", "kernel-exit", "kernel-trace-limit", "division-by-zero", "kernel-time-limit", "kernel-trap", "kernel-assert", "matmul-bias-not-planned", "matmul-tiling-invalid",
     "matmul-without-cube-core", "matmul-spill-too-large", "matmul-call-order",
 }  # fmt: skip
+_REFUSED_FLAGS = {"cross-flag-pipe", "cross-flag-id-out-of-range", "too-many-cores"}
 _CONSEQUENCES = {
     "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
 }  # fmt: skip
@@ -72,6 +74,7 @@ def check(
         )
     replayed = replay(trace, sync=sync, poisoned=poisoned, last_core_first=last_core_first)
     told = [(cause.instr_b, finding) for cause in replayed.causes if (finding := words.finding(cause)) is not None]
+    seen += [(f.data["instr"], f) for f in (*overlapping_operands(trace), *overlapping_rows(trace))]
     opinion = Opinion(launch, soc, trace, poisoned) if launch else None
     seen += decided(told, trace, opinion)
     if opinion and _looks_at_flags(trace) and not any(f.severity == "error" for _, f in seen):
@@ -84,18 +87,16 @@ def check(
     ):  # an access that was refused leaves its memory untouched
         left += [
             *unused_buffers(trace, soc, replayed.buffer_used),
-            *unused_arguments(trace, replayed.arguments_used),
+            *unused_arguments(trace, {*replayed.arguments_used, *poisoned}),
             *claims(trace),
         ]
     seen += [(len(trace.instrs), finding) for finding in left]
-    seen += [(f.data["instr"], f) for f in overlapping_operands(trace)]
     seen = without_consequences(trace, seen)
     seen = with_consequences(seen)
     if any(f.code in _ENDS_EARLY for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code not in _CONSEQUENCES]
-    if any(
-        f.code in _ENDS_EARLY - {"deadlock"} for _, f in seen
-    ):  # who waits for a core that has stopped waits for ever
+    # Who waits for a core that has stopped, or for a flag that was refused, waits for ever.
+    if any(f.code in (_ENDS_EARLY | _REFUSED_FLAGS) - {"deadlock"} for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code != "deadlock"]
     order = sorted(
         range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], _of_other_cores(seen[i][1]), seen[i][0], i)

@@ -29,8 +29,27 @@ def without_consequences(trace: Trace, seen: Sequence[Told]) -> list[Told]:
     explained |= {trace.sites[int(trace.instrs["site"][f.data["instr"]])] for f in undefined}
     told = [(at, f) for at, f in seen if not (f.code in _OF_OFFSETS and _site(f) in explained)]
     told += [(f.data["instr"], f) for f in wrapped]
+    told = [(at, f) for at, f in told if not _same_mistake(f, told)]
     refused = _refusals(trace)
     return [(at, f) for at, f in told if not (f.code == "uninitialised-read" and _follows(trace, refused, at, f))]
+
+
+def _same_mistake(finding: Finding, told: Sequence[Told]) -> bool:
+    """Whether another finding tells the same mistake better: an element past the tensor of a call whose operand leaves its buffer; a copy
+    that follows the copy before it too early, where it also overtakes who reads that."""
+    if finding.code == "tensor-out-of-bounds":
+        beyond = {"buffer-out-of-bounds", "on-chip-out-of-bounds"}
+        return any(f.code in beyond and _site(f) == _site(finding) for _, f in told)
+    if finding.code == "race-missing-pipe-barrier":
+        return any(
+            f.code == "race-unordered-pipes" and f.data["earlier"] == finding.data["instr"] and _touch(f, finding)
+            for _, f in told
+        )
+    return False
+
+
+def _touch(one: Finding, two: Finding) -> bool:
+    return bool(one.data["begin"] < two.data["end"] and two.data["begin"] < one.data["end"])
 
 
 def _site(finding: Finding) -> SiteRow:

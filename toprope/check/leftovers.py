@@ -55,15 +55,21 @@ _LARGE_BYTES = 1 << 28
 
 
 def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
-    """Warnings about outputs of which a last part, smaller than one of the kernel's copies, is never written: a tile that does not divide
-    the length. `outputs` are GM arguments that hold nothing before the launch."""
+    """Warnings about outputs that are never written: wholly; in a last part, smaller than one of the kernel's copies (a tile that does not
+    divide the length); or in gaps of one size (a pitch too long). `outputs` are GM arguments that hold nothing before the launch."""
     ranges = trace.decoded()
     row = codes()["output-not-written"]
     out = []
     for gm in trace.gm:
         inside = (ranges.space == 0) & (ranges.mode & WRITE > 0) & (ranges.row_bytes > 0)
         inside &= (ranges.address >= gm.address) & (ranges.address < gm.address + gm.bytes)
-        if gm.name not in outputs or gm.bytes > _LARGE_BYTES or not inside.any():
+        if gm.name not in outputs or gm.bytes > _LARGE_BYTES:
+            continue
+        if not inside.any():
+            message = f"no instruction writes {gm.name} ({gm.bytes} bytes)"
+            cure = "check the condition around the copy that writes it, or do not describe it as an output"
+            begin = Describer(trace).first_place()
+            out.append(Finding("output-not-written", row.severity, message, begin, cure, bytes_at_stake=gm.bytes))
             continue
         begins, sizes = ranges.address[inside] - gm.address, ranges.row_bytes[inside]
         hulls = sizes + np.maximum(ranges.rows[inside] - 1, 0) * np.abs(ranges.stride[inside])
@@ -76,7 +82,9 @@ def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
         missing = np.flatnonzero(np.cumsum(edges[:-1]) == 0)
         largest = int(hulls.max())
         runs = np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1) if len(missing) else []
-        if not runs or any(len(run) >= largest for run in runs):
+        gaps = {len(run) for run in runs if run[0] > 0 and run[-1] < gm.bytes - 1}
+        regular = len(gaps) == 1 and len(runs) > 2
+        if not runs or (any(len(run) >= largest for run in runs) and not regular):
             continue
         last = int(ranges.instr[np.flatnonzero(inside)[-1]])
         place = Describer(trace).place(last, f"writes {gm.name}")

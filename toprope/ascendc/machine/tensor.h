@@ -194,7 +194,13 @@ private:
                        self->bytes[static_cast<int>(space())]);
             return false;
         }
-        if (TOPROPE_UNLIKELY(begin + size > address_.dataLen))
+        const BufferSlot* buffer = slot();
+        const uint64_t end = address_.bufferAddr + begin + size;
+        if (TOPROPE_UNLIKELY(buffer != nullptr && end > uint64_t{buffer->address} + buffer->bytes))
+            report("buffer-out-of-bounds", site, &op, "%s index %u is at byte %llu of %s, but its buffer is [%u:%u]", op.name, index,
+                   static_cast<unsigned long long>(end - size), kSpaceNames[static_cast<int>(space())], buffer->address,
+                   buffer->address + buffer->bytes);
+        else if (TOPROPE_UNLIKELY(begin + size > address_.dataLen))
             report("tensor-out-of-bounds", site, &op, "%s index %u, but the tensor has %u elements", op.name, index, GetSize());
         Instr& instr = record(op, site, 1, static_cast<uint32_t>(dtype_of<T>));
         touch(instr, space(), mode, address_.bufferAddr + begin, size);
