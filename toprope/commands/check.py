@@ -10,7 +10,7 @@ from toprope.check import check, output, suppress
 from toprope.commandline import CRASHED
 from toprope.commands.launching import parser, prepare
 from toprope.commands.prepared import Prepared
-from toprope.errors import TopropeError
+from toprope.errors import BadInput, TopropeError
 from toprope.finding import Finding
 from toprope.kernel import CHECK_OVERFLOW, Run
 from toprope.order import inserted
@@ -70,11 +70,17 @@ class Tried:
 
 def _fuzzed(prepared: Prepared, run: Run) -> list[Tried]:
     """The launches of --fuzz; a finding belongs to the first launch that shows it."""
+    if prepared.launch is None:
+        raise BadInput(
+            "--fuzz changes the description of a launch, and a project's case has none",
+            cure="give the kernel's source and its arguments (docs/launch.md)",
+        )
     known = {_where(f) for f in run.findings}
     out = []
-    for variant in variants(prepared.kernel, prepared.launch, prepared.options.fuzz):
+    for variant in variants(prepared.call.kernel, prepared.launch, prepared.options.fuzz):
         try:
-            found = replace(prepared, arguments=dict(variant.arguments)).run()[0].findings
+            call = replace(prepared.call, arguments=variant.arguments)
+            found = replace(prepared, call=call).run()[0].findings
         except TopropeError as error:
             out.append(Tried(variant.changed, refused=f"not launched: {error.message}"))
             continue

@@ -145,7 +145,7 @@ def _prepare_kernel(options: argparse.Namespace, file: Path, entry: str) -> Prep
         before = unchanged(arguments)
         return lambda: launches.references(launch, before)
 
-    return Prepared(call, options, judge, golden if launch.reference else None, None, source)
+    return Prepared(call, options, judge, golden if launch.reference else None, None, source, launch)
 
 
 def _check_options(options: argparse.Namespace) -> None:

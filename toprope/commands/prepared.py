@@ -13,6 +13,7 @@ import numpy as np
 from toprope.errors import KernelEnded, TopropeError
 from toprope.inputs import naming
 from toprope.kernel import Call, Run
+from toprope.launch import LaunchFile
 from toprope.testing.compare import Verdict
 from toprope.trace import Array
 
@@ -28,6 +29,7 @@ class Prepared:
     judge    the verdict on one output: its name, what the kernel wrote, the reference
     outputs  arrays by the names that references use
     source   the file where the arguments come from, so that complaints name it
+    launch   the description of the arguments, where a kernel is launched by one
     """
 
     call: Call
@@ -36,6 +38,7 @@ class Prepared:
     golden: Callable[[], References] | None = None
     outputs: Mapping[str, Array] | None = None
     source: Path | None = None
+    launch: LaunchFile | None = None
 
     @property
     def arrays(self) -> dict[str, Array]:
