@@ -48,5 +48,6 @@
 #include "lib/addresses.h"
 #endif
 #if __NPU_ARCH__ == 3510
+#include "api/fixpipe_950.h"
 #include "reg/names.h"
 #endif

@@ -54,11 +54,35 @@ __aicore__ void product(GM_ADDR a, GM_ADDR b, GM_ADDR c) {
     Mmad(co, a2, b2, m);
     SetFlag<HardEvent::M_FIX>(EVENT_ID0);
     WaitFlag<HardEvent::M_FIX>(EVENT_ID0);
-    FixpipeParamsV220 f(N, M, M, N, false);
-    Fixpipe<float, float, CFG_ROW_MAJOR>(gc, co, f);
+    if constexpr (image) {
+        Fixpipe<float, float, CFG_ROW_MAJOR>(gc, co, FixpipeParamsV220(N, M, M, N, false));
+    } else {
+        FixpipeParamsArch3510<CO2Layout::ROW_MAJOR> f(N, M, M, N);
+        f.params.ndNum = 1;
+        Fixpipe<float, float, CFG_ROW_MAJOR>(gc, co, f);
+    }
 }
 extern "C" __global__ __cube__ void by_fractals(GM_ADDR a, GM_ADDR b, GM_ADDR c) { product<false>(a, b, c); }
 extern "C" __global__ __cube__ void by_image(GM_ADDR a, GM_ADDR b, GM_ADDR c) { product<true>(a, b, c); }
+// C as it lies in L0C: columns of 16; its stride counts elements here, 32-byte blocks in the parameters of A2.
+extern "C" __global__ __cube__ void columns(GM_ADDR c) {
+    GlobalTensor<float> gc;
+    gc.SetGlobalBuffer((__gm__ float*)c, 2 * 32 * 16);
+    LocalTensor<half> a2(TPosition::A2, 0, 512), b2(TPosition::B2, 0, 512), a1(TPosition::A1, 0, 512);
+    LocalTensor<float> co(TPosition::CO1, 0, 1024);
+    Fill(a1, InitConstValueParams<half>(1, 32, 0, (half)1.f));
+    SetFlag<HardEvent::MTE2_MTE1>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_MTE1>(EVENT_ID0);
+    LoadData(a2, a1, LoadData2DParams(0, 2, 1, 0, 0, false, 0));
+    LoadData(b2, a1, LoadData2DParams(0, 2, 1, 0, 0, false, 0));
+    SetFlag<HardEvent::MTE1_M>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE1_M>(EVENT_ID0);
+    Mmad(co, a2, b2, MmadParams(32, 32, 16, 0, false, true));
+    SetFlag<HardEvent::M_FIX>(EVENT_ID0);
+    WaitFlag<HardEvent::M_FIX>(EVENT_ID0);
+    FixpipeParamsArch3510<CO2Layout::NZ> f(32, 32, 32, 32 * 16);
+    Fixpipe<float, float, CFG_NZ>(gc, co, f);
+}
 extern "C" __global__ __cube__ void squares(GM_ADDR a) {
     toprope::Tile<int8_t> tile{LocalTensor<int8_t>(TPosition::A1, 0, 4096), 32, 32};
     toprope::load_left<int8_t>(LocalTensor<int8_t>(TPosition::A2, 0, 4096), tile, true, 0, 0, 16, 32, toprope::Site::here());
@@ -73,6 +97,13 @@ def test_a_product_with_columns_of_fractals(name: str) -> None:
     c = np.zeros((48, 32), np.float32)
     run = kernels(PRODUCT, "cube_order")[name](a, b, c, soc=SOC, blocks=1)
     assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=1e-3)
+    assert not [f for f in run.findings if f.severity == "error"]
+
+
+def test_strides_of_results_count_elements() -> None:
+    c = np.zeros(2 * 32 * 16, np.float32)
+    run = kernels(PRODUCT, "cube_order")["columns"](c, soc=SOC, blocks=1)
+    assert np.array_equal(c, np.full_like(c, 16))
     assert not [f for f in run.findings if f.severity == "error"]
 
 
