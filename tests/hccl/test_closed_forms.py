@@ -7,9 +7,18 @@ from dataclasses import replace
 import pytest
 
 from toprope.errors import BadInput
-from toprope.hccl.closed_forms import Link, beyond_node_bytes, collective_s, flat_s, hierarchical_s, pipeline_s
+from toprope.hccl.closed_forms import (
+    Link,
+    ahc_s,
+    beyond_node_bytes,
+    collective_s,
+    congested,
+    flat_s,
+    hierarchical_s,
+    pipeline_s,
+)
 from toprope.hccl.cluster import Cluster, Level
-from toprope.hccl.network import ALGORITHMS, Network, finish_s, hierarchical, hierarchical_finish_s
+from toprope.hccl.network import ALGORITHMS, Network, ahc, at_once, finish_s, hierarchical, hierarchical_finish_s
 
 MESH = Level("mesh", 8, "mesh", 196.0, 0.5)
 SWITCH = Level("switch", 64, "switch", 25.0, 1.5)
@@ -101,3 +110,66 @@ def test_an_algorithm_says_what_it_cannot() -> None:
         ALGORITHMS["halving-doubling"](list(range(6)), 1.0, "all_reduce")
     with pytest.raises(BadInput, match="share no level"):
         Network((replace(MESH, cards=2),)).level_of(0, 7)
+
+
+@pytest.mark.parametrize("size", [1e5, 1e8])
+@pytest.mark.parametrize("kind", ["all_reduce", "reduce_scatter", "all_gather"])
+@pytest.mark.parametrize("sizes", [[4, 4], [8, 4], [8, 8, 2], [3, 5], [8, 1], [6]], ids=str)
+def test_groups_of_unequal_sizes(sizes: list[int], kind: str, size: float) -> None:
+    """The closed form is what the messages take. Where sizes do not divide each other, slices of several widths wait for each other's ports."""
+    near, far = Level("near", 8, "switch", 196.0, 0.5), Level("far", 64, "switch", 25.0, 1.5)
+    network = Network((Level("all", 64, "switch", 25.0, 1.5),))
+    phases = ahc(sizes, size, kind)
+    link = Link.of(network.levels[0], 64)
+    run = hierarchical_finish_s(network, phases)
+    waits = 1.4 if sizes == [3, 5] else 1.001
+    assert 0.85 <= run / ahc_s(kind, sizes, link, link, size) <= waits
+    assert ahc_s(kind, sizes, Link.of(near, 8), Link.of(far, 64), size) < ahc_s(
+        kind, sizes, link, link, size
+    ) or sizes == [6]
+
+
+def test_equal_groups_are_the_hierarchical_form() -> None:
+    link = Link.of(SWITCH, 8)
+    plain = 2 * flat_s("nhr", "reduce_scatter", 4, 1e8, link) + flat_s("nhr", "all_reduce", 2, 1e8 / 4, link)
+    assert ahc_s("all_reduce", [4, 4], link, link, 1e8) == pytest.approx(plain)
+
+
+def test_a_group_that_fills_no_whole_node_takes_the_asymmetric_form() -> None:
+    cluster = Cluster.load("atlas-a2", 16)
+    seconds, name = collective_s(cluster, "all_reduce", 12, 1, 1e8)
+    assert name == "AHC" and seconds < flat_s("ring", "all_reduce", 12, 1e8, Link.of(cluster.levels[-1], 12))
+    assert collective_s(cluster, "all_reduce", 16, 1, 1e8)[1] != "AHC"
+
+
+@pytest.mark.parametrize("near", ["mesh", "ring", "nhr"])
+@pytest.mark.parametrize("far", ["ring", "nhr", "halving-doubling"])
+@pytest.mark.parametrize(("nodes", "cards"), [(2, 8), (8, 8), (4, 4)])
+def test_hierarchical_closed_form_is_the_simulation(nodes: int, cards: int, near: str, far: str) -> None:
+    inner, outer = Level("mesh", cards, "mesh", 196.0, 0.5), Level("switch", nodes * cards, "switch", 25.0, 1.5)
+    run = hierarchical_finish_s(Network((inner, outer)), hierarchical(nodes, cards, 1e8, near, far))
+    a, b = Link.of(inner, cards), Link.of(outer, nodes)
+    closed = flat_s(near, "reduce_scatter", cards, 1e8, a) + flat_s(near, "all_gather", cards, 1e8, a)
+    closed += flat_s(far, "all_reduce", nodes, 1e8 / cards, b)
+    assert run == pytest.approx(closed, rel=1e-6)
+
+
+@pytest.mark.parametrize("collectives", [2, 3, 5])
+@pytest.mark.parametrize("algorithm", ["ring", "nhr"])
+def test_collectives_at_a_time_share_the_ports(algorithm: str, collectives: int) -> None:
+    """Each ends when all do: latency once a round, the bytes of all."""
+    rounds = ALGORITHMS[algorithm](list(range(8)), 1e8, "all_gather")
+    run = finish_s(Network((SWITCH,)).run(at_once([rounds] * collectives)))
+    closed = flat_s(algorithm, "all_gather", 8, 1e8, congested(Link.of(SWITCH, 8), collectives))
+    assert 0.99 <= run / closed <= 1.001
+    assert run > (collectives - 0.1) * finish_s(Network((SWITCH,)).run(rounds))
+
+
+@pytest.mark.parametrize("convergence", [1, 2, 4])
+def test_uplinks_that_carry_less_than_the_ports(convergence: int) -> None:
+    """Eight nodes of eight, rings among equal places: eight cards of a node send through an uplink of 8 / convergence ports."""
+    network = Network((SWITCH,), uplinks={"switch": (8, 8 * SWITCH.bytes_per_s / convergence)})
+    across = at_once([ALGORITHMS["ring"]([n * 8 + c for n in range(8)], 1e7, "all_reduce") for c in range(8)])
+    run = finish_s(network.run(across))
+    closed = flat_s("ring", "all_reduce", 8, 1e7, congested(Link.of(SWITCH, 8), 1, convergence))
+    assert run == pytest.approx(closed, rel=0.15)

@@ -16,11 +16,14 @@ from rich.table import Table
 from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.hccl.cluster import Cluster
+from toprope.train.balance import MOST_TILES, Lengths, gain
+from toprope.train.comparison import Comparison, Difference, compare
 from toprope.train.explain import binding_limit, explain, why_it_loses
 from toprope.train.export import deepspeed_config, megatron_flags
 from toprope.train.search import Found, Point, Space, search
 from toprope.train.shape import TrainModel
 from toprope.train.strategy import Batch
+from toprope.train.timeline import perfetto, plan_timeline
 
 _GIB = 2**30
 
@@ -41,11 +44,21 @@ def main(argv: list[str]) -> int:
         raise BadInput(f"{model.name} has no image encoder", cure="leave out --images")
     if args.freeze:
         model = _frozen(model, args.freeze)
+    if args.compare:
+        return _compare(compare(cluster, model, batch, _space(args), *args.compare), as_json=args.json)
     found = search(cluster, model, batch, _space(args), keep=args.show)
+    gained = _gain(args, model, batch, found) if args.lengths else None
+    if args.timeline and found.points:
+        drawn = perfetto(plan_timeline(cluster, model, batch, found.points[0]), f"{model.name}: {found.points[0].plan}")
+        Path(args.timeline).write_text(json.dumps(drawn), encoding="utf-8")
+        print(f"wrote {args.timeline}: open it in ui.perfetto.dev", file=sys.stderr)
     if args.json:
-        print(json.dumps(_as_json(cluster, model, batch, found, explained=args.explain), indent=2))
+        out = _as_json(cluster, model, batch, found, explained=args.explain)
+        print(json.dumps(out | ({"lengths": gained} if gained else {}), indent=2))
     else:
         _print(Console(), cluster, model, batch, found, explained=args.explain)
+        if gained:
+            _print_gain(Console(), gained)
     if args.html and found.points:
         from toprope.train.page import plan_page  # templates load only when asked for
 
@@ -90,6 +103,18 @@ def _parser() -> argparse.ArgumentParser:
         "--write", metavar="FORM", choices=("megatron", "mindspeed", "deepspeed"), help="print the best as its settings"
     )
     add("--html", metavar="FILE", help="write a page: memory and step by part, the pipeline over time")
+    add("--timeline", metavar="FILE", help="write the best plan over time for ui.perfetto.dev")
+    add(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="the best layouts with the settings of each, such as tp=8,zero=1, part by part",
+    )
+    add(
+        "--lengths",
+        metavar="NAME",
+        help="what packing and balance gain for samples of such lengths: txt360, recipes or a TOML file",
+    )
     add("--json", action="store_true", help="print JSON")
     return parser
 
@@ -183,6 +208,75 @@ def _print(
         for row in explain(cluster, model, batch, best):
             why.add_row(row.name, row.value, row.formula, row.source)
         console.print(why)
+
+
+def _compare(found: Comparison, *, as_json: bool) -> int:
+    sides = (found.first, found.second)
+    if as_json:
+        rows = {name: {d.part: [d.first, d.second] for d in getattr(found, name)} for name in ("step", "memory")}
+        totals: dict[str, Any] = {
+            "step_s": [p.step.total for p in sides],
+            "memory_bytes": [p.memory.total for p in sides],
+            "mfu": [p.step.mfu for p in sides],
+        }
+        document = {"schema": "toprope-plan-train-comparison", "version": 1, "layouts": [str(p.plan) for p in sides],
+                    "settings": {k: list(v) for k, v in found.settings.items()}, **totals, **rows}  # fmt: skip
+        print(json.dumps(document, indent=2, default=str))
+        return 0
+    console = Console()
+    table = Table("", "A", "B", "B less A", box=None, pad_edge=False)
+    table.add_row("layout", str(found.first.plan), str(found.second.plan), "")
+    for name, (a, b) in found.settings.items():
+        table.add_row(name.replace("_", " "), str(a), str(b), "")
+    for title, unit, scale, parts, whole_of in (
+        ("step", "s", 1.0, found.step, [p.step.total for p in sides]),
+        ("memory of a card", "GiB", _GIB, found.memory, [p.memory.total for p in sides]),
+    ):
+        whole = Difference(title, whole_of[0], whole_of[1])
+        for row in (whole, *parts):
+            a, b = row.first / scale, row.second / scale
+            name = f"[bold]{title}, {unit}[/]" if row is whole else "  " + row.part.replace("_", " ")
+            table.add_row(name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f} ({(b - a) * scale / whole_of[0]:+.1%})")
+    console.print(table)
+    console.print("Shares are of A's total.", style="dim")
+    return 0
+
+
+def _gain(args: argparse.Namespace, model: TrainModel, batch: Batch, found: Found) -> dict[str, Any] | None:
+    lengths = Lengths.load(args.lengths)
+    if not found.points:
+        return None
+    ranks = found.points[0].plan.dp
+    result = gain(lengths, model, batch.sequence, batch.samples, ranks, images=bool(batch.images))
+    return {"name": lengths.name, "title": lengths.title, "source": lengths.source, "ranks": ranks,
+            "images": f"1 to {MOST_TILES} tiles a sample, equally often (assumed)" if batch.images else "none", **asdict(result)}  # fmt: skip
+
+
+def _print_gain(console: Console, found: dict[str, Any]) -> None:
+    table = Table(
+        "samples of unequal length",
+        "slowest card",
+        "against padded",
+        "tokens that are samples",
+        box=None,
+        pad_edge=False,
+    )
+    for name, label, filled in (
+        ("padded", "each padded to a sequence", "filled_padded"),
+        ("packed", "packed, dealt out in turn", "filled_packed"),
+        ("balanced", "balanced, then packed", "filled_balanced"),
+    ):
+        table.add_row(
+            label,
+            f"{found[name] / found['even']:.2f} x even",
+            f"{found['padded'] / found[name]:.2f}x",
+            f"{found[filled]:.0%}",
+        )
+    console.print(table)
+    console.print(
+        f"{found['title']}; images: {found['images']}; {found['ranks']} data-parallel cards. Source: {found['source']}",
+        style="dim",
+    )
 
 
 def _cells(rows: list[tuple[str, float]], at: int, total: float, unit: float) -> tuple[str, str, str]:

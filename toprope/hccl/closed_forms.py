@@ -110,6 +110,31 @@ def pipeline_s(kind: str, inner: tuple[int, Link], outer: tuple[int, Link], size
     return (2 if kind == "all_reduce" else 1) * one_way + _reducing(kind, p * nodes, size_bytes, far)
 
 
+def ahc_s(
+    kind: str, sizes: Sequence[int], near: Link, far: Link, size_bytes: float, *, convergence: float = 1.0
+) -> float:
+    """HCCL's asymmetric hierarchical concatenation: groups of unequal `sizes` scatter inside, combine slice by slice across, gather inside.
+
+    Inside, NHR of the largest group; across, the smallest group's cards carry the most: 1 / smallest of the array each. `convergence`
+    is how many times less the links between groups carry than all cards of a group could send. The simulation takes up to 1.4 times as
+    long where sizes do not divide each other (3 and 5): slices of several widths then wait for each other's ports.
+    """
+    largest, smallest, groups = max(sizes), min(sizes), len(sizes)
+    rounds = 2 if kind == "all_reduce" else 1
+    inside = _log(largest) * near.a + (largest - 1) / largest * size_bytes * near.b if largest > 1 else 0.0
+    across = (
+        _log(groups) * far.a + (groups - 1) / groups * size_bytes / smallest * far.b * convergence
+        if groups > 1
+        else 0.0
+    )
+    return rounds * (inside + across) + _reducing(kind, sum(sizes), size_bytes, far)
+
+
+def congested(link: Link, collectives: int, convergence: float = 1.0) -> Link:
+    """The link as one of so many collectives sees it that use the same ports at a time, behind uplinks that carry less than the ports."""
+    return Link(link.a, link.b * collectives * convergence, link.mesh, link.g)
+
+
 def hierarchical_s(kind: str, groups: Sequence[tuple[Level, int]], size_bytes: float) -> tuple[float, str]:
     """The nearest level's best algorithm around what the levels beyond it do; returns seconds and the algorithms.
 
@@ -149,8 +174,12 @@ def collective_s(cluster: Cluster, kind: str, size: int, stride: int, size_bytes
     if size <= 1 or size_bytes <= 0:
         return 0.0, "none"
     groups = cluster.group(size, stride)
-    options = [hierarchical_s(kind, groups, size_bytes)]
-    if len(groups) == 2 and kind != "all_to_all":
+    uneven = _uneven(groups, size)
+    options = [] if uneven and kind != "all_to_all" else [hierarchical_s(kind, groups, size_bytes)]
+    if uneven and kind != "all_to_all":
+        inner, outer = Link.of(groups[0][0], groups[0][1]), Link.of(groups[-1][0], len(uneven))
+        options.append((ahc_s(kind, uneven, inner, outer, size_bytes), "AHC"))
+    elif len(groups) == 2 and kind != "all_to_all":
         (near, p), (far, nodes) = groups
         time = pipeline_s(kind, (p, Link.of(near, p)), (nodes, Link.of(far, nodes)), size_bytes)
         options.append((time, "pipeline"))
@@ -158,6 +187,14 @@ def collective_s(cluster: Cluster, kind: str, size: int, stride: int, size_bytes
         options.append((flat_s("ring", kind, size, size_bytes, Link.of(groups[-1][0], size)), "flat ring"))
     time, name = min(options)
     return cluster.collective_start_us * 1e-6 + time, name
+
+
+def _uneven(groups: Sequence[tuple[Level, int]], size: int) -> list[int]:
+    """Sizes of two levels' nearest groups where the last one is smaller; nothing where all are alike."""
+    if len(groups) != 2 or groups[0][1] * groups[1][1] == size:
+        return []
+    whole, rest = divmod(size, groups[0][1])
+    return [groups[0][1]] * whole + [rest]
 
 
 def beyond_node_bytes(cluster: Cluster, kind: str, size: int, stride: int, size_bytes: float) -> float:

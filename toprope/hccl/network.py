@@ -6,9 +6,11 @@ collectives that share links, a link that is slower than the others.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from toprope.errors import BadInput
 from toprope.hccl.cluster import Level
@@ -39,10 +41,12 @@ class Network:
     """Cards numbered 0 …; levels from near to far, `nodes` cards within the first.
 
     A mesh has a link for each ordered pair; a switch one outgoing and one incoming port a card. `slow` scales the rate of
-    links by (level, card). Every transfer holds its link (or both ports) for size / rate; latency is added after that.
+    links by (level, card). `uplinks`: by level, so many neighbouring cards share one uplink and one downlink of so many bytes a second
+    to the rest of it. Every transfer holds its link (or both ports) for size / rate; latency is added after that.
     """
 
     levels: tuple[Level, ...]
+    uplinks: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     slow: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def level_of(self, source: int, target: int) -> Level:
@@ -69,15 +73,32 @@ class Network:
                 rate *= min(self.slow.get((level.name, card), 1.0) for card in (message.source, message.target))
                 ready = has.get((message.source, message.piece), 0.0)
                 start = max([ready, *(links.get(port, 0.0) for port in ports)])
+                trunks, trunk_s = self._trunks(level, message)
+                start = max([start, *(links.get(trunk, 0.0) for trunk in trunks)])
+                sent = start + max(message.size_bytes / rate, trunk_s)
                 for port in ports:
-                    links[port] = start + message.size_bytes / rate
-                end = start + message.size_bytes / rate + level.latency_s
+                    links[port] = sent
+                for trunk in trunks:
+                    links[trunk] = start + trunk_s
+                end = sent + level.latency_s
                 done.append(Transfer(message, level.name, start, end))
                 key = (message.target, message.piece)
                 landed[key] = max(landed.get(key, 0.0), end)
             for key, when in landed.items():
                 has[key] = max(has.get(key, 0.0), when)
         return done
+
+    def _trunks(self, level: Level, message: Message) -> tuple[tuple[object, ...], float]:
+        """The shared uplink and downlink that a message takes, and for how long it fills them."""
+        if level.name not in self.uplinks:
+            return (), 0.0
+        cards, rate = self.uplinks[level.name]
+        out, into = message.source // cards, message.target // cards
+        return (
+            ((), 0.0)
+            if out == into
+            else (((level.name, "up", out), (level.name, "down", into)), message.size_bytes / rate)
+        )
 
 
 def _ports(level: Level, message: Message) -> tuple[object, ...]:
@@ -165,6 +186,39 @@ def hierarchical(nodes: int, cards: int, size_bytes: float, near: str, far: str)
     reduce = [_together([ALGORITHMS[far](g, size_bytes / cards, "all_reduce") for g in across])]
     gather = [_together([ALGORITHMS[near](g, size_bytes, "all_gather") for g in inside])]
     return [*scatter, *reduce, *gather]
+
+
+def at_once(several: list[Rounds]) -> Rounds:
+    """Collectives that run beside each other, their rounds taking turns on the ports they share; pieces stay apart."""
+    longest = max(map(len, several))
+    apart = [
+        [[Message(m.source, m.target, m.piece + 1_000_000 * n, m.size_bytes) for m in turn] for turn in rounds]
+        for n, rounds in enumerate(several)
+    ]
+    return [[m for rounds in apart if turn < len(rounds) for m in rounds[turn]] for turn in range(longest)]
+
+
+def ahc(sizes: list[int], size_bytes: float, kind: str) -> list[Rounds]:
+    """Asymmetric hierarchical concatenation over groups of neighbouring cards: phases as in `hierarchical`.
+
+    Across groups, the array is cut where any group's parts end; of each slice one card a group holds a part, and these combine it by NHR.
+    """
+    starts = [sum(sizes[:g]) for g in range(len(sizes))]
+    groups = [list(range(start, start + count)) for start, count in zip(starts, sizes, strict=True)]
+    cuts = sorted({Fraction(i, count) for count in sizes for i in range(count + 1)})
+    slices = []
+    for low, high in itertools.pairwise(cuts):
+        owners = [start + int(low * count) for start, count in zip(starts, sizes, strict=True)]
+        slices.append(nhr(owners, size_bytes * float(high - low), kind))
+    inside = [g for g in groups if len(g) > 1]
+    scatter = at_once([nhr(g, size_bytes, "reduce_scatter") for g in inside]) if inside else []
+    gather = at_once([nhr(g, size_bytes, "all_gather") for g in inside]) if inside else []
+    across = at_once(slices) if len(sizes) > 1 else []
+    return {
+        "all_reduce": [scatter, across, gather],
+        "reduce_scatter": [scatter, across],
+        "all_gather": [across, gather],
+    }[kind]
 
 
 def hierarchical_finish_s(network: Network, phases: list[Rounds]) -> float:

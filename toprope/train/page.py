@@ -11,12 +11,11 @@ from markupsafe import Markup
 from toprope import pages
 from toprope.hccl.cluster import Cluster
 from toprope.train.explain import binding_limit, explain, why_it_loses
-from toprope.train.memory import layer_activation_bytes
-from toprope.train.schedule import Durations, Pass, held_over_time, simulate
+from toprope.train.schedule import Pass, held_over_time
 from toprope.train.search import Found, Point
 from toprope.train.shape import TrainModel
-from toprope.train.step import layer_time
 from toprope.train.strategy import Batch
+from toprope.train.timeline import plan_timeline
 
 _GIB = 2**30
 _WIDTH, _HELD_HEIGHT = 900, 220
@@ -73,24 +72,8 @@ def _bars(parts: Mapping[str, float], total: float, unit: float, name: str) -> M
 
 def _pipeline(cluster: Cluster, model: TrainModel, batch: Batch, best: Point) -> tuple[Markup, Markup]:
     """Passes of all stages, and what each holds meanwhile."""
-    plan = best.plan
-    tokens = plan.micro_batch * batch.sequence // plan.cp
-    layer = layer_time(cluster, model.decoder, tokens, batch.sequence, plan, causal=True)
-    stages = plan.layers_of_stages(model.decoder.layers)
-    durations = [
-        Durations(
-            n * (layer.forward + layer.tensor_forward) / plan.chunks,
-            n * (layer.backward_input + layer.tensor_backward + layer.recompute) / plan.chunks,
-            n * layer.backward_weight / plan.chunks,
-        )
-        for n in stages
-    ]
-    micro = min(plan.micro_batches(batch), _MOST_MICRO)
-    micro -= micro % plan.pp if plan.chunks > 1 else 0
-    passes = simulate(durations, max(micro, plan.pp), plan.chunks, zero_bubble=plan.schedule == "zero-bubble")
-    end = max(p.end_s for p in passes)
-    each = layer_activation_bytes(model.decoder, tokens, batch.sequence, plan) * stages[0] / plan.chunks
-    return _gantt(passes, len(stages), end), _held(passes, len(stages), end, each)
+    line = plan_timeline(cluster, model, batch, best, _MOST_MICRO)
+    return _gantt(line.passes, line.stages, line.end_s), _held(line.passes, line.stages, line.end_s, line.each)
 
 
 def _gantt(passes: Sequence[Pass], stages: int, end: float) -> Markup:
