@@ -14,10 +14,10 @@ from toprope.errors import BadInput
 from toprope.hccl.cluster import Cluster
 from toprope.train.balance import Lengths, Sample, balanced, dealt, draw, gain, packed, sample_cost, slowest
 from toprope.train.comparison import compare, narrowed
+from toprope.train.plan_timeline import perfetto, plan_timeline
 from toprope.train.search import Space, search
 from toprope.train.shape import TrainModel
 from toprope.train.strategy import Batch
-from toprope.train.timeline import perfetto, plan_timeline
 
 CLUSTER, MODEL, BATCH = Cluster.load("atlas-a2", 64), TrainModel.load("gpt-22b"), Batch(64, 2048)
 SMALL = Space(micro_batch=(1, 2), recompute=("none",), schedule=("1f1b",), chunks=(1,))

@@ -20,10 +20,10 @@ from toprope.train.balance import MOST_TILES, Lengths, gain
 from toprope.train.comparison import Comparison, Difference, compare
 from toprope.train.explain import binding_limit, explain, why_it_loses
 from toprope.train.export import deepspeed_config, megatron_flags
+from toprope.train.plan_timeline import perfetto, plan_timeline
 from toprope.train.search import Found, Point, Space, search
 from toprope.train.shape import TrainModel
 from toprope.train.strategy import Batch
-from toprope.train.timeline import perfetto, plan_timeline
 
 _GIB = 2**30
 

@@ -11,11 +11,11 @@ from markupsafe import Markup
 from toprope import pages
 from toprope.hccl.cluster import Cluster
 from toprope.train.explain import binding_limit, explain, why_it_loses
+from toprope.train.plan_timeline import plan_timeline
 from toprope.train.schedule import Pass, held_over_time
 from toprope.train.search import Found, Point
 from toprope.train.shape import TrainModel
 from toprope.train.strategy import Batch
-from toprope.train.timeline import plan_timeline
 
 _GIB = 2**30
 _WIDTH, _HELD_HEIGHT = 900, 220
