@@ -27,6 +27,7 @@ from toprope.toolkit import (  # noqa: F401  (their rows)
 from toprope.toolkit.calls import Call, Item, Tensor
 from toprope.toolkit.executors import Executors, cores_and_paths
 from toprope.toolkit.functions import FUNCTIONS, Shapes
+from toprope.toolkit.least_time import least_us
 from toprope.toolkit.session import GENERATED, LIBRARY, REFERENCE, LaunchRow, Session
 from toprope.trace import Array
 
@@ -72,12 +73,11 @@ class Planner:
             return f"{code}\t0\t0\trefused\t{error.message}", b""
 
     def execute(self, message: dict[str, Any]) -> tuple[str, bytes]:
-        """Stage two of a call without a kernel: NumPy on the device memory; its time comes from the bytes that it moves."""
+        """Stage two of a call without a kernel: the reference on the device memory; its time is the roofline's."""
         function = message["function"]
         groups = _grouped(message["args"])
         values = [self._python(g) for g in groups]
         tensors = [t for v in values for t in (v if isinstance(v, list) else [v]) if isinstance(t, np.ndarray)]
-        moved = sum(t.nbytes for t in tensors)
         refused: TopropeError | None = None
         shapes: Shapes | None = None
         try:
@@ -106,8 +106,7 @@ class Planner:
             return f"1\t{refused.message}", b""
         soc, clock = self.session.soc, self.session.clock
         assert soc is not None and clock is not None
-        us = float(soc.number("launch.kernel_us")) if _has(soc, "launch.kernel_us") else 2.0
-        us += moved / (soc.number("hbm.read_tbps") * 1e6)
+        us = least_us(soc, function, values)
         file, line = self.session.place(message["at"])
         self.session.launches.append(LaunchRow(function, soc.aiv, us, file, line, message["stream"], REFERENCE))
         clock.kernel(
@@ -327,11 +326,3 @@ def _grouped(args: list[dict[str, Any]]) -> list[list[Item]]:
 
 def _tensors(group: list[Item]) -> list[Item]:
     return [i for i in group if i.data["k"] == "tensor"]
-
-
-def _has(soc: Any, path: str) -> bool:
-    try:
-        soc.number(path)
-    except TopropeError:
-        return False
-    return True

@@ -185,7 +185,7 @@ def _shares(launches: Sequence[LaunchRow]) -> str:
         functions = len({r.kernel for r in made})
         told += (
             f"; {len(made)} of {len(launches)} launches were answered by references of {functions} functions: "
-            "no kernel, nothing checked, times from launching and the bytes moved"
+            "no kernel, nothing checked, times from launching, bytes moved and multiplications"
         )
     return f"predicted time: {told}"
 
