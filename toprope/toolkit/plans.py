@@ -22,6 +22,7 @@ from toprope.toolkit import (  # noqa: F401  (their rows)
     layer_functions,
     loss_functions,
     random_functions,
+    serving_functions,
     training_functions,
 )
 from toprope.toolkit.calls import Call, Item, Tensor
