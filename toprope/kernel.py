@@ -457,9 +457,10 @@ class _Bound:
 
 
 def _check_sizes(kernel: Kernel, library: ctypes.CDLL, bound: _Bound) -> None:
-    sizes = (ctypes.c_uint32 * 64)()
-    count = getattr(library, f"toprope_sizes_{kernel.name}")(sizes)
-    for parameter, size, value in zip(kernel.entry.parameters, sizes[:count], bound.values, strict=True):
+    told = getattr(library, f"toprope_sizes_{kernel.name}")
+    sizes = (ctypes.c_uint32 * max(1, told(None)))()  # as many as the compiled kernel has: it writes them all
+    told(sizes)
+    for parameter, size, value in zip(kernel.entry.parameters, sizes[: told(None)], bound.values, strict=True):
         if value.nbytes != size:
             raise BadArgument(
                 f"argument {parameter.name} is {size} bytes ({parameter.type}), {value.nbytes} were given",

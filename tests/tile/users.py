@@ -151,3 +151,12 @@ def rows_shifted(ids: In["M", i32], t: In["V", "D", f16], y: Out["M", "D", f16],
 def squared_leaky(x: In["N", f32], y: Out["N", f32], *, T=tile.tune(2048), slope=0.1):
     for i in tile.tiles(x.shape[0], T, depth=2):
         y[i] = tile.where(x[i] > 0, x[i], x[i] * slope) ** 2
+
+
+@tile.kernel
+def pairs(
+    x: tile.In["M", 2, "D", tile.f32], y: tile.Out["M", "D", tile.f32], *, R=tile.tune(8), C=tile.tune(64, mult=64)
+):
+    M, _, D = x.shape
+    for r, c in tile.tiles((M, R), (D, C)):
+        y[r, c] = x[r, 0, c] - x[r, 1, c]

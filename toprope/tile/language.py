@@ -64,8 +64,21 @@ class _Signature:
             raise TileError(
                 "an array is written In[dimension, ..., element type]", cure='for example In["M", "N", tile.f32]'
             )
-        dims = tuple(d if isinstance(d, Dim) else Dim(d) for d in items[:-1])
-        return Param(dims, items[-1], self.written)
+        return Param(tuple(_dim(d) for d in items[:-1]), items[-1], self.written)
+
+
+def _dim(given: Any) -> Dim:
+    """A dimension of a signature: a tile.Dim, a name, or a number, which every launch must have. Raises TileError."""
+    if isinstance(given, Dim):
+        return given
+    if isinstance(given, str) and given.isidentifier():
+        return Dim(given)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1 << 31:
+        return Dim(f"fixed{given}", given, given, given)
+    raise TileError(
+        f"{given!r} is no dimension",
+        cure='a dimension is a name, a whole number above 0 or tile.Dim: In["M", 2, tile.f32]',
+    )
 
 
 In: Any = _Signature(written=False)

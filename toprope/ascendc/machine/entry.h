@@ -24,7 +24,7 @@ void call_kernel(void (*kernel)(A...), void** arguments) {
 template <typename... A>
 constexpr uint32_t argument_sizes(void (*)(A...), uint32_t* sizes) {
     const uint32_t all[] = {static_cast<uint32_t>(sizeof(A))..., 0};
-    for (size_t i = 0; i < sizeof...(A); ++i) sizes[i] = all[i];
+    for (size_t i = 0; sizes != nullptr && i < sizeof...(A); ++i) sizes[i] = all[i];
     return sizeof...(A);
 }
 

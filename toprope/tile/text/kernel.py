@@ -110,10 +110,11 @@ class _Writer:
     def class_text(self, arrays: list[str], fields: list[tuple[str, str]]) -> str:
         """The class."""
         p = self.program
-        parameters = ["TPipe* pipe", *(f"GM_ADDR {n}" for n in arrays), *(f"{k} {n}" for k, n in fields)]
+        parameters = ["TPipe* pipe", *(f"GM_ADDR {n}Address" for n in arrays), *(f"{k} {n}" for k, n in fields)]
         init = [f"        this->{n} = {n};" for _, n in fields]
         init += [
-            f"        {view}.SetGlobalBuffer((__gm__ {kind.cpp}*){array});" for (array, kind), view in p.views.items()
+            f"        {view}.SetGlobalBuffer((__gm__ {kind.cpp}*){array}Address);"
+            for (array, kind), view in p.views.items()
         ]
         homes = [("arena", self.arena), ("room", self.room), ("stage", self.stage)]
         homes = [(n, size) for n, size in homes if size and (n != "stage" or self.mentions("stage"))]
