@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +85,17 @@ def test_a_report_has_the_time_of_its_step() -> None:
     )
 
 
+def test_a_warm_engine_has_launched_everything_and_counts_from_nothing() -> None:
+    made = engine(TimedKernels(TorchKernels(torch.float32), CHIP), random_weights(SHAPE))
+    made.warm_up()
+    chip = made.model.kernels.chip
+    assert chip is not None and chip.now_s == 0 and not chip.launches and not chip.seconds
+    cold = engine(TimedKernels(TorchKernels(torch.float32), CHIP), random_weights(SHAPE))
+    assert made.generate(PROMPTS, ANSWER) == cold.generate(PROMPTS, ANSWER), (
+        "what it wrote into the cache is overwritten"
+    )
+
+
 def test_prices_lie_between_those_of_powers_of_two() -> None:
     prices = Prices(Launches(CHIP))
     low, middle, high = (prices.rows(rows, "swiglu", 1024) for rows in (64, 96, 128))
@@ -135,7 +147,12 @@ def test_what_the_operators_cannot_serve_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [["--estimate"], ["--device", "npu", "--dtype", "float32"], ["--device", "npu", "--chip", "ascend910z"]],
+    [
+        ["--estimate"],
+        ["--device", "npu", "--dtype", "float32"],
+        ["--device", "npu", "--chip", "ascend910z"],
+        ["--device", "npu", "--chip", "ascend310p3"],
+    ],
     ids=" ".join,
 )
 def test_wrong_options_are_one_line(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,4 +174,4 @@ def test_answers_and_metrics_show_the_chips_time(tmp_path: Path) -> None:
         assert "toprope_chip_time_to_first_token_seconds_count 2.0" in text
         assert server.get("/stats").json()["chip"]["name"] == CHIP
         report = server.server.chip_report
-        assert report.startswith(f"{CHIP}: 4 steps") and "sampling (CPU)" in report and "matmul" in report
+        assert re.match(rf"{CHIP}: [4-8] steps", report) and "sampling (CPU)" in report and "matmul" in report

@@ -95,7 +95,9 @@ class Engine:
             torch.set_num_threads(config.threads)
         kernels = _kernels(files.config, config)
         model = Llama(files.config, files.tensors, kernels, max_tokens=limits.max_tokens)
-        return cls.around(model, replace(config, limits=limits), tokenizer=tokenizer)
+        engine = cls.around(model, replace(config, limits=limits), tokenizer=tokenizer)
+        engine.warm_up()
+        return engine
 
     @classmethod
     def around(cls, model: Llama, config: EngineConfig, *, tokenizer: Tokenizer | None = None) -> Engine:
@@ -111,6 +113,13 @@ class Engine:
         memory = model.memory(blocks=blocks, block_tokens=config.block_tokens, host_blocks=host_blocks)
         cache = KvCache(blocks, config.block_tokens, host_block_count=host_blocks, prefix_caching=config.prefix_caching)
         return cls(model, memory, Scheduler(cache, config.limits, config.policy), tokenizer=tokenizer)
+
+    def warm_up(self) -> None:
+        """Compile what launches need, where there is a chip: cold, that takes minutes, which no step should. Before the first request."""
+        if self._chip is not None:
+            entry = BatchEntry(Request("warm-up", [0], 1), 0, [0], np.zeros(1, np.int32), True)
+            self.model.forward(AttentionPlan.of([entry], self.memory.block_tokens), self.memory)
+            self._chip.restart()
 
     @property
     def _chip(self) -> ChipClock | None:

@@ -412,6 +412,10 @@ def main(argv: list[str] | None = None) -> int:
             ),
             policy=make_policy(options.policy, ttft_s=options.ttft / 1000, tpot_s=options.tpot / 1000),
         )
+        if options.device == "npu":
+            from toprope.serve.npu.chip_launches import check_chip  # loads the operator library
+
+            check_chip(load(options.chip))
         listening = _listen(options.host, options.port)
     except (TopropeError, ValueError) as error:
         print(f"toprope serve: {error}", file=sys.stderr)

@@ -19,6 +19,12 @@ class ChipClock:
     codes: Counter[str] = field(default_factory=Counter)
     checked: int = 0  # launches that went through every check
 
+    def restart(self) -> None:
+        """Forget all launches so far; findings stay."""
+        self.now_s = 0.0
+        self.launches.clear()
+        self.seconds.clear()
+
     def since(self, before: dict[str, float]) -> dict[str, float]:
         """By operator, what has been added to `before`, a copy of `seconds`."""
         return {name: more for name, now in self.seconds.items() if (more := now - before.get(name, 0.0)) > 0}

@@ -14,7 +14,7 @@ from toprope.project.call_tensors import kernel_arguments
 from toprope.project.ge_types import ge_type
 from toprope.project.host import TensorValue
 from toprope.serve.npu import tile_kernels
-from toprope.soc import load
+from toprope.soc import Soc, load
 
 Array = np.ndarray[Any, Any]
 ARCH = 2201  # what the library's cube operators are written for
@@ -32,11 +32,7 @@ class Launches:
 
     def __init__(self, chip: str) -> None:
         self.soc = load(chip)
-        if self.soc.npu_arch != ARCH:
-            raise BadChip(
-                f"the library's matmul and paged_attention do not run on {self.soc.name}",
-                cure="choose an Atlas A2 or A3 chip, for instance ascend910b2",
-            )
+        check_chip(self.soc)
 
     def __call__(
         self,
@@ -62,6 +58,15 @@ class Launches:
             time_only=time_only,
         )
         return run
+
+
+def check_chip(soc: Soc) -> None:
+    """Raise `BadChip` for a chip that the operators are not written for."""
+    if soc.npu_arch != ARCH:
+        raise BadChip(
+            f"the library's matmul and paged_attention do not run on {soc.name}",
+            cure="choose an Atlas A2 or A3 chip, for instance ascend910b2",
+        )
 
 
 def _described(array: Array) -> TensorValue:
