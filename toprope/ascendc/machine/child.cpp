@@ -42,11 +42,12 @@ bool sizes_agree(void* library, const char* symbol, const TopropeChild* child, I
     std::snprintf(name, sizeof name, "toprope_sizes_%s", symbol);
     auto* sizes_of = reinterpret_cast<uint32_t (*)(uint32_t*)>(dlsym(library, name));
     if (sizes_of == nullptr) return true;
-    header.size_count = sizes_of(header.sizes);
-    if (header.size_count != child->argument_count) return false;
-    for (uint32_t i = 0; i < child->argument_count; ++i)
-        if (header.sizes[i] != child->argument_bytes[i]) return false;
-    return true;
+    std::vector<uint32_t> sizes(sizes_of(nullptr) + 1);
+    header.size_count = sizes_of(sizes.data());
+    constexpr uint32_t room = sizeof header.sizes / sizeof header.sizes[0];
+    std::copy_n(sizes.begin(), header.size_count < room ? header.size_count : room, header.sizes);
+    return header.size_count == child->argument_count &&
+           std::equal(child->argument_bytes, child->argument_bytes + child->argument_count, sizes.begin());
 }
 
 [[noreturn]] void run_child(TopropeLaunch launch, const TopropeChild* child) {
