@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from toprope.check.wrapped_offsets import reads_offsets, wrapped_offsets
 from toprope.finding import Finding
-from toprope.trace import ReportRow, SiteRow, Trace
+from toprope.trace import WRITE, ReportRow, SiteRow, Trace
 
 Told = tuple[int, Finding]  # the instruction that shows it, and the finding
 
@@ -29,23 +29,37 @@ def without_consequences(trace: Trace, seen: Sequence[Told]) -> list[Told]:
     explained |= {trace.sites[int(trace.instrs["site"][f.data["instr"]])] for f in undefined}
     told = [(at, f) for at, f in seen if not (f.code in _OF_OFFSETS and _site(f) in explained)]
     told += [(f.data["instr"], f) for f in wrapped]
-    told = [(at, f) for at, f in told if not _same_mistake(f, told)]
+    told = [(at, f) for at, f in told if not _same_mistake(trace, f, told)]
     refused = _refusals(trace)
     return [(at, f) for at, f in told if not (f.code == "uninitialised-read" and _follows(trace, refused, at, f))]
 
 
-def _same_mistake(finding: Finding, told: Sequence[Told]) -> bool:
+def _same_mistake(trace: Trace, finding: Finding, told: Sequence[Told]) -> bool:
     """Whether another finding tells the same mistake better: an element past the tensor of a call whose operand leaves its buffer; a copy
-    that follows the copy before it too early, where it also overtakes who reads that."""
+    that fills a buffer anew too early, where it also overtakes who reads the buffer, or where the copies of one line begin inside a block."""
     if finding.code == "tensor-out-of-bounds":
         beyond = {"buffer-out-of-bounds", "on-chip-out-of-bounds"}
         return any(f.code in beyond and _site(f) == _site(finding) for _, f in told)
     if finding.code == "race-missing-pipe-barrier":
-        return any(
-            f.code == "race-unordered-pipes" and f.data["earlier"] == finding.data["instr"] and _touch(f, finding)
+        lines = {(p.file, p.line) for p in finding.places}
+        cut = [f for _, f in told if f.code == "misaligned-address" and (f.places[0].file, f.places[0].line) in lines]
+        overtaken = [
+            f
             for _, f in told
-        )
+            if f.code == "race-unordered-pipes" and f.data["earlier"] == finding.data["instr"] and _touch(f, finding)
+        ]
+        if cut and len(lines) == 1:
+            return True
+        return bool(overtaken) and _written(trace, finding.data["earlier"]) == _written(trace, finding.data["instr"])
     return False
+
+
+def _written(trace: Trace, instr: int) -> list[tuple[int, int, int]]:
+    """Address, bytes and rows of what an instruction writes."""
+    ranges = trace.decoded()
+    mine = (ranges.instr == instr) & (ranges.mode & WRITE > 0)
+    columns = (ranges.address[mine], ranges.row_bytes[mine], ranges.rows[mine])
+    return [(int(a), int(n), int(r)) for a, n, r in zip(*columns, strict=True)]
 
 
 def _touch(one: Finding, two: Finding) -> bool:

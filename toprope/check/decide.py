@@ -21,6 +21,7 @@ def decided(told: Sequence[Told], trace: Trace, opinion: Opinion | None) -> list
     raced = [
         (f.data["begin"], f.data["end"]) for _, f in told if f.code in ("race-between-cores", "race-cores-write-same")
     ]
+    read_too_early = [(f.data["begin"], f.data["end"]) for _, f in told if f.code == "race-between-cores"]
     out = []
     for at, finding in told:
         if finding.data.get("space") == "GM" and finding.code == "uninitialised-read" and _touches(finding, raced):
@@ -28,7 +29,8 @@ def decided(told: Sequence[Told], trace: Trace, opinion: Opinion | None) -> list
         if finding.code == "uninitialised-read":
             judged = _undefined(finding, clause, certain)
         elif finding.code == "race-cores-write-same" and opinion and not finding.data["atomic"]:
-            judged = _both_write(finding, trace, opinion)
+            # Cores that read what the others write, too early, write what depends on who came first, even if the end is the same here.
+            judged = finding if _touches(finding, read_too_early) else _both_write(finding, trace, opinion)
         else:
             judged = finding
         if judged is not None:
