@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from toprope.cache import cache_dir, dependencies, full_or_unwritable, keep, kept, scratch, search_of, state
+from toprope.commandline import nearest
 from toprope.errors import BadInput, CompileFailed, NoCompiler
 from toprope.vendor_paths import INCLUDE, search_folder, vendor_folders
 
@@ -209,9 +210,7 @@ def compiled(command: Sequence[str], unit: str = "") -> None:
         return
     if "No space left on device" in complaint:
         raise full_or_unwritable(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-    raise CompileFailed(
-        _readable(complaint, unit), cure="correct the lines above; `toprope api NAME` shows what a function accepts"
-    )
+    raise CompileFailed(_readable(complaint, unit), cure=_cure(complaint))
 
 
 def compile_limit_s() -> float:
@@ -332,6 +331,32 @@ def _cpu() -> str:
 
 
 _REQUIRED = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+required from")
+
+
+def _cure(complaint: str) -> str:
+    """What to do about a compiler's first complaint, for the mistakes that beginners make."""
+    if missing := re.search(r"error: '?([\w./]+\.h)'?(?: file not found|: No such file)", complaint):
+        known = [*(f.name for f in INCLUDE.glob("*.h")), *(f.name for f in vendor_folders().rglob("*.h"))]
+        near = nearest(Path(missing[1]).name, known)
+        return f"correct the #include{near}" if near else "check the #include; -I FOLDER adds a folder to look in"
+    first = re.search(r"^([^\s:][^:]*):(\d+):(?:\d+:)? (?:fatal )?error: ", complaint, re.M)
+    file = Path(first[1]) if first else None
+    text = file.read_text(errors="replace") if file and file.is_file() and not is_ours(str(file)) else ""
+    if re.search(
+        r"‘?'?(?:__aicore__|GM_ADDR|__gm__|__global__|AscendC)\b.*(?:name a type|declared|undeclared|unknown type)",
+        complaint,
+    ) and not re.search(r"#\s*include[^\n]*(?:kernel_operator|asc|tiling)", text):
+        return 'begin the file with #include "kernel_operator.h"'
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+    plain = re.sub(r'"(?:\\.|[^"\\\n])*"|(?<!\d)\'(?:\\.|[^\'\\\n])+\'', '""', plain)
+    if wide := re.search(r"[；，（）。：“”【】｛｝＜＞＝＋－×＊]", plain):
+        line = plain[: wide.start()].count("\n") + 1
+        return f"line {line} has the wide character {wide[0]}: type it on an English keyboard"
+    if text and (more := plain.count("{") - plain.count("}")):
+        return f"{file.name if file else ''} has {abs(more)} {'{' if more > 0 else '}'} too many: look for the bracket that is not closed"
+    if called := re.search(r"no matching (?:member )?function for call to ['‘](?:[\w:]+::)?(\w+)", complaint):
+        return f"correct the line above: `toprope api {called[1]}` shows what {called[1]} accepts (the element types of all tensors, the count)"
+    return "correct the lines above; `toprope api NAME` shows what a function accepts"
 
 
 def _readable(stderr: str, unit: str, limit: int = 8) -> str:

@@ -66,6 +66,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _verb(verb: str, rest: list[str]) -> int:
+    if verb not in VERBS and Path(verb).suffix in (".cpp", ".asc", ".cce"):
+        raise BadOption(
+            say("toprope has no verb {verb}").format(verb=repr(verb)),
+            cure=f"say what to do with it: toprope run {verb}",
+        )
     if verb not in VERBS:
         raise BadOption(
             say("toprope has no verb {verb}").format(verb=repr(verb)) + nearest(verb, list(VERBS)),

@@ -32,7 +32,9 @@ class Parser(argparse.ArgumentParser):
     """argparse whose complaints have a code and a cure, as all others have."""
 
     def error(self, message: str) -> NoReturn:
-        raise BadOption(message, cure=f"see {self.prog} --help")
+        options = [word for action in self._actions for word in action.option_strings]
+        unknown = next((w for w in message.split() if w.startswith("--")), "") if "unrecognized" in message else ""
+        raise BadOption(message + nearest(unknown.partition("=")[0], options), cure=f"see {self.prog} --help")
 
 
 def version() -> str:
@@ -194,7 +196,7 @@ def flush() -> None:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """ ", did you mean X?" for a word that is close to a known one; else ""."""
-    found = difflib.get_close_matches(word.lower(), [k.lower() for k in known], 1, 0.6)
+    found = word and difflib.get_close_matches(word.lower(), [k.lower() for k in known], 1, 0.6)
     return next((f", did you mean {k!r}?" for k in known if found and k.lower() == found[0]), "")
 
 
@@ -204,7 +206,10 @@ def pairs(tokens: Sequence[str], example: str) -> list[tuple[str, str]]:
     for token in tokens:
         name, equals, value = token.partition("=")
         if not equals or not name.strip():
-            raise BadOption(f"{token!r} is not NAME=VALUE", cure=f"for example {example}")
+            raise BadOption(
+                f"{token!r} is not NAME=VALUE",
+                cure=f"write it without spaces around =, in quotes: for example {example}",
+            )
         if name.strip() in dict(pairs):
             raise BadOption(f"{name.strip()} is given twice", cure="give each name once")
         pairs.append((name.strip(), value))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toprope.commandline import nearest
 from toprope.errors import BadInput, TopropeError
 
 T = TypeVar("T")
@@ -20,11 +21,11 @@ _MISFITS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeEr
 
 
 @contextmanager
-def naming(path: Path | None) -> Iterator[None]:
-    """Around code that uses what the file `path` says: complaints of ours name it."""
+def naming(path: Path | None, kind: type[TopropeError] = TopropeError) -> Iterator[None]:
+    """Around code that uses what the file `path` says: complaints of ours (of this kind) name it."""
     try:
         yield
-    except TopropeError as error:
+    except kind as error:
         if path is not None and path.name not in error.message:
             error.message = f"{path}: {error.message}"
         raise
@@ -78,7 +79,10 @@ def fitting(data: Any, form: type[T], where: str, cure: str = "", kind: type[Top
     if isinstance(data, Mapping) and (known := getattr(form, "__annotations__", None)):
         unknown = [str(key) for key in data if key not in known]
         if unknown:
-            raise kind(f"{where} has no field {unknown[0]!r}", cure=f"its fields are {', '.join(known)}")
+            raise kind(
+                f"{where} has no field {unknown[0]!r}{nearest(unknown[0], list(known))}",
+                cure=f"its fields are {', '.join(known)}",
+            )
     try:
         return msgspec.convert(data, form)
     except msgspec.ValidationError as error:

@@ -20,6 +20,8 @@ import numpy as np
 from toprope import dtypes, runtime, tiling
 from toprope.build import shared_library
 from toprope.check import Again, check, explore, tiling_mismatches
+from toprope.check.device_marks import unmarked_functions
+from toprope.commandline import nearest
 from toprope.errors import BadArgument, BadKernel, CompileFailed
 from toprope.fault_lines import with_fault_line
 from toprope.finding import Finding
@@ -27,7 +29,7 @@ from toprope.soc import Soc
 from toprope.soc import load as load_soc
 from toprope.source import TASK_TYPES, Entry, entries
 from toprope.timing import Timeline, predict
-from toprope.trace import CoreRow, SiteRow, Trace
+from toprope.trace import PIPES, CoreRow, SiteRow, Trace
 from toprope.unit import symbol_of, text_of
 
 Argument = Any  # array, None (null pointer), number, bytes, or a mapping of tiling fields
@@ -60,6 +62,23 @@ class Run:
         ended = "" if not self.trace.signal else ", ended early"
         return f"Run({self.kernel} on {self.soc.name}, {self.blocks} block{many}, {len(self.trace.instrs):,} instructions{ended})"
 
+    def __str__(self) -> str:
+        """The run in a line, its predicted time, and every error and warning."""
+        told = [str(f) for f in self.findings if f.severity != "advice"]
+        return "\n".join([f"{self!r}, {self.timeline.microseconds:.2f} µs predicted", *(told or ["no findings"])])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: as `str`."""
+        from toprope.pages import card  # loads Jinja, which only a notebook needs here
+
+        pipes = ((pipe, f"{share:.0%}") for pipe in PIPES[:-1] if (share := self.timeline.busy(pipe)) > 0)
+        rows = [("predicted", f"{self.timeline.microseconds:.2f} µs"), *pipes]
+        return card(repr(self), rows, [(f.severity, str(f)) for f in self.findings])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What a launch needs of its process stays behind; what was to be found out with it is found out before.
+        return {**self.__dict__, "findings": self.findings, "launch": None, "again": None}
+
     @cached_property
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays that the kernel wrote to, by argument name."""
@@ -78,7 +97,7 @@ class Run:
         """Mistakes and advice from every check."""
         found = check(self.trace, self.soc, sync=self.sync, poisoned=self.poisoned, launch=self.launch)
         sizes = {row.name: row.bytes for row in self.trace.gm}
-        found += tiling_mismatches(self.source, sizes) if self.source else []
+        found += [*tiling_mismatches(self.source, sizes), *unmarked_functions(self.source)] if self.source else []
         return found if self.again is None else explore(self.trace, found, self.outputs, self.again)
 
     @cached_property
@@ -87,7 +106,7 @@ class Run:
         return predict(self.trace, self.soc, sync=self.sync)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """One entry of a source file. `kernel[blocks](*arguments, soc=...)` runs it; `kernel(*arguments, blocks=...)` does the same."""
 
@@ -110,8 +129,19 @@ class Kernel:
     def __getitem__(self, blocks: int) -> Launcher:
         return Launcher(self, blocks)
 
-    def __call__(self, *arguments: Argument, blocks: int, **options: Any) -> Run:
+    def __call__(self, *arguments: Argument, blocks: int = 0, **options: Any) -> Run:
+        if not blocks:
+            raise BadArgument(
+                f"{self.name}: no number of blocks is given",
+                cure=f"write it in brackets: {self.name}[8](...), or blocks=8",
+            )
         return Launcher(self, blocks)(*arguments, **options)
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.path}: {self.entry.signature})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "loaded": {}}  # compiled code stays on disk; another process loads it again
 
     def library(self, soc: Soc, core_type: str) -> ctypes.CDLL:
         """The compiled kernel in this process, built on first use."""
@@ -163,12 +193,16 @@ class Kernel:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Launcher:
     """A kernel with its number of blocks."""
 
     kernel: Kernel
     blocks: int
+
+    def __repr__(self) -> str:
+        names = ", ".join(p.name for p in self.kernel.entry.parameters)
+        return f"{self.kernel.name}[{self.blocks}] of {self.kernel.path.name}: call it with ({names})"
 
     def compile(self, soc: str | Soc = DEFAULT_SOC, tiling_key: int = 0) -> None:
         """Build the kernel now, so that later launches, those of forked processes too, begin at once. Raises CompileFailed."""
@@ -189,8 +223,9 @@ class Launcher:
         poisoned: Sequence[str] = (),
         in_process: bool | None = None,
         quiet: bool = False,
+        **named: Argument,
     ) -> Run:
-        """Run all blocks on the software NPU.
+        """Run all blocks on the software NPU. Arguments go by position or by the names of the kernel's parameters.
 
         Arrays are passed in place (C-contiguous NumPy arrays; the kernel writes its outputs into them), None is a null pointer,
         numbers fill scalar arguments, bytes or a mapping fill tiling structs. `sync` is "auto" (the vendor's compiler inserts
@@ -207,6 +242,7 @@ class Launcher:
         `quiet` sends what the kernel prints to standard error. Raises BadArgument, BadKernel, CompileFailed.
         """
         chip = load_soc(soc) if isinstance(soc, str) else soc
+        arguments = self._in_order(arguments, named) if named else arguments
         cores, ratio, mixed = cores_of(self.kernel, self.blocks, chip, tiling_key)
         if not time_limit_s >= 0 or time_limit_s == float("inf"):
             raise BadArgument(f"a time limit of {time_limit_s} s", cure="give seconds, or 0 for no limit")
@@ -253,6 +289,18 @@ class Launcher:
             tuple(poisoned),
             launch,
         )
+
+    def _in_order(self, arguments: Sequence[Argument], named: Mapping[str, Argument]) -> tuple[Argument, ...]:
+        names = [p.name for p in self.kernel.entry.parameters]
+        signature = f"its signature is {self.kernel.entry.signature}"
+        if unknown := [n for n in named if n not in names]:
+            near = nearest(unknown[0], [*names, "soc", "tiling_key", "time_only", "time_limit_s", "sync", "in_process"])
+            raise BadArgument(f"{self.kernel.name} has no argument {unknown[0]}{near}", cure=signature)
+        if twice := [n for n in names[: len(arguments)] if n in named]:
+            raise BadArgument(f"{twice[0]} is given by position and by name", cure=signature)
+        if missing := [n for n in names[len(arguments) :] if n not in named]:
+            raise BadArgument(f"{self.kernel.name}: no value for {', '.join(missing)}", cure=signature)
+        return (*arguments, *(named[n] for n in names[len(arguments) :]))
 
     def _loaded(self, chip: Soc, core_types: Iterable[str], bound: _Bound) -> dict[str, int]:
         launchers = {}
@@ -360,14 +408,23 @@ class KernelFile:
         self.kernels = kernels
 
     def __getattr__(self, name: str) -> Kernel:
-        try:
-            return self.__dict__["kernels"][name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"{self.path.name} has no kernel {name!r}; it has {', '.join(self.kernels)}") from None
+        kernels: dict[str, Kernel] = self.__dict__.get("kernels", {})  # none yet while it is unpickled
+        if name not in kernels:
+            near = nearest(name, list(kernels))
+            raise AttributeError(
+                f"{self.__dict__.get('path')} has no kernel {name!r}{near}; it has {', '.join(kernels)}",
+                name=name,
+                obj=self,
+            )
+        return kernels[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.kernels})
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in self.kernels:
-            raise BadKernel(f"{self.path.name} has no kernel {name!r}", cure="it has " + ", ".join(self.kernels))
+            near = nearest(name, list(self.kernels))
+            raise BadKernel(f"{self.path.name} has no kernel {name!r}{near}", cure="it has " + ", ".join(self.kernels))
         return self.kernels[name]
 
     def __repr__(self) -> str:
@@ -438,13 +495,13 @@ class _Bound:
             argument = tiling.struct_bytes(kernel.path, parameter.name, argument)
         if not isinstance(argument, np.ndarray):
             raise BadArgument(
-                f"argument {parameter.name} is a GM pointer and got {type(argument).__name__}",
-                cure="pass a NumPy array, bytes, or None",
+                f"argument {parameter.name} is an array in GM and got {type(argument).__name__}",
+                cure=f'pass a NumPy array, bytes or None; in a launch file write {parameter.name} = "half[8, 2048]"',
             )
         if not argument.flags.c_contiguous or not argument.flags.writeable:
             raise BadArgument(
                 f"array {parameter.name} is not C-contiguous and writable",
-                cure="pass numpy.ascontiguousarray(x) or x.copy()",
+                cure=f"pass numpy.ascontiguousarray({parameter.name}) or {parameter.name}.copy()",
             )
         given = dtypes.of_array(argument)
         if parameter.element and dtypes.dtype(parameter.element).bits != given.bits:

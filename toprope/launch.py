@@ -9,7 +9,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from toprope import dtypes, expression, inputs, tiling
+from toprope.commandline import nearest
 from toprope.errors import BadArgument, BadInput
 from toprope.kernel import DEFAULT_SOC, Kernel
 from toprope.soc import load as load_soc
@@ -54,7 +55,9 @@ def _tables(path: Path) -> dict[str, Any]:
     """The tables of a launch file; none if there is no such file. Raises BadInput."""
     if not path.exists():
         return {}
-    return inputs.toml(path, "correct it; docs/launch.md shows a complete launch file")
+    return inputs.toml(
+        path, 'correct it; texts stand in quotes (x = "half[8, 2048]"); docs/launch.md shows a complete launch file'
+    )
 
 
 def described(path: Path) -> list[str]:
@@ -71,7 +74,7 @@ def read(path: Path, entry: str) -> LaunchFile:
     unknown = set(table) - known
     if unknown:
         raise BadInput(
-            f"{path}: [{entry}] has unknown keys {', '.join(sorted(unknown))}",
+            f"{path}: [{entry}] has unknown keys {', '.join(sorted(unknown))}{nearest(min(unknown), sorted(known))}",
             cure="known keys: " + ", ".join(sorted(known)),
         )
     for key, value in table.items():
@@ -124,12 +127,16 @@ def arguments(kernel: Kernel, launch: LaunchFile) -> dict[str, Any]:
     unknown = set(launch.arguments) - set(names)
     if unknown:
         raise BadArgument(
-            f"{kernel.name} has no argument {', '.join(sorted(unknown))}",
+            f"{kernel.name} has no argument {', '.join(sorted(unknown))}{nearest(min(unknown), names)}",
             cure=f"its signature is {kernel.entry.signature}",
         )
     missing = [n for n in names if n not in launch.arguments]
     if missing:
-        raise BadArgument(f"no value for {', '.join(missing)}", cure=f"for example: {example_command(kernel)}")
+        example = dict(_example_arguments(kernel))[missing[0]]
+        raise BadArgument(
+            f"no value for {', '.join(missing)}",
+            cure=f"give one: {missing[0]}='{example}' on the command line, or {missing[0]} = \"{example}\" below [{kernel.name}.arguments]",
+        )
     rng = np.random.default_rng(launch.seed)
     return {n: argument(n, launch.arguments[n], rng, launch.folder) for n in names}
 
@@ -189,24 +196,25 @@ def _call(file: Path, function: str, name: str, inputs: Mapping[str, Any]) -> An
 
 def example_command(kernel: Kernel) -> str:
     """A complete command for a kernel whose arguments nobody has described yet."""
-    parts = []
-    pointers = [p for p in kernel.entry.parameters if p.is_pointer]
-    outputs = [p.name for p in pointers if re.search(r"^(z|y|out|dst|result|c)|out", p.name, re.I)] or [
-        p.name for p in pointers[-1:]
+    quoted = (f"{n}={v}" if v.isdigit() else f"{n}='{v}'" for n, v in _example_arguments(kernel))
+    return f"toprope run {kernel.path}:{kernel.name} --blocks 8 {' '.join(quoted)}"
+
+
+def _example_arguments(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    pointers = [
+        p for p in kernel.entry.parameters if p.is_pointer and p.name not in ("workspace", "usrWorkspace", "tiling")
     ]
-    if len(pointers) > 1 and pointers[0].name in outputs:
-        outputs.remove(pointers[0].name)
+    outputs = [p.name for p in pointers if re.search(r"^(out|dst|result)|out|res$", p.name, re.I)]
+    outputs = outputs or [p.name for p in pointers[-1:]]
     for p in kernel.entry.parameters:
         if p.name in ("workspace", "usrWorkspace"):
-            parts.append(f"{p.name}='uint8[1048576] zeros'")
+            yield p.name, "uint8[1048576] zeros"
         elif p.name == "tiling":
-            parts.append(f"{p.name}='{tiling.example(kernel.path)}'")
+            yield p.name, tiling.example(kernel.path)
         elif p.is_pointer:
-            kind = p.element or _guess_element(kernel)
-            parts.append(f"{p.name}='{kind}[8, 2048]{' out' if p.name in outputs else ''}'")
+            yield p.name, f"{p.element or _guess_element(kernel)}[8, 2048]{' out' if p.name in outputs else ''}"
         else:
-            parts.append(f"{p.name}=16384")
-    return f"toprope run {kernel.path}:{kernel.name} --blocks 8 {' '.join(parts)}"
+            yield p.name, "16384"
 
 
 def _guess_element(kernel: Kernel) -> str:

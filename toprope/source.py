@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toprope.commandline import nearest
 from toprope.cpp import read, strip_comments
 from toprope.errors import BadKernel
 
@@ -84,8 +85,11 @@ def local_files(path: Path) -> Iterator[tuple[Path, str]]:
 def entries(path: Path) -> list[Entry]:
     """The kernel functions of a source file. Raises BadKernel if the file is missing or holds none."""
     if not path.is_file():
+        beside = [f.name for f in path.parent.glob("*") if f.suffix in (".cpp", ".asc", ".cce")]
+        meant = next((f", did you mean {str(path.parent / n)!r}?" for n in beside if Path(n).stem == path.name), "")
         raise BadKernel(
-            f"there is no file {path}", cure="check the path; toprope takes one C++ source with a __global__ function"
+            f"there is no file {path}{meant or nearest(path.name, beside)}",
+            cure="check the path and the current folder; toprope takes one C++ source with a __global__ function",
         )
     files = list(local_files(path))
     by_key = tuple(_TASK_BY_KEY.findall("\n".join(text for _, text in files)))

@@ -87,7 +87,7 @@ def test_more_blocks_than_data(kernels: KernelFile) -> None:
     finding = first(kernels, "right", blocks=2)
     assert finding.code == "gm-out-of-bounds"
     assert "on block 1 of 2" in finding.message
-    assert "launch fewer" in finding.cure
+    assert "launch fewer blocks" in finding.cure
 
 
 def test_a_tile_that_does_not_divide_the_length(kernels: KernelFile) -> None:

@@ -11,7 +11,13 @@ from toprope.check.consequences import without_consequences
 from toprope.check.decide import decided, with_consequences
 from toprope.check.describe import Describer
 from toprope.check.explore import Again, explore
-from toprope.check.leftovers import registers_left, reserved_flags, unused_arguments, unused_buffers, unwritten_outputs
+from toprope.check.leftovers import (
+    registers_left,
+    reserved_flags,
+    unused_arguments,
+    unused_buffers,
+    unwritten_outputs,
+)
 from toprope.check.library import overlapping_operands
 from toprope.check.opinion import Opinion
 from toprope.check.replay import replay
@@ -33,8 +39,18 @@ _ENDS_EARLY = {
     "matmul-without-cube-core", "matmul-spill-too-large", "matmul-call-order",
 }  # fmt: skip
 _REFUSED_FLAGS = {"cross-flag-pipe", "cross-flag-id-out-of-range", "too-many-cores"}
+# Ends that the kernel did not choose: told before all else, which may come of them.
+_ENDED_BY = {
+    "kernel-crash",
+    "kernel-exception",
+    "kernel-exit",
+    "kernel-time-limit",
+    "kernel-trace-limit",
+    "division-by-zero",
+}
 _CONSEQUENCES = {
     "flag-never-waited", "cross-flag-never-waited", "tensor-never-freed", "barrier-too-coarse", "atomic-mode-left-on", "mask-left-changed",
+    "output-not-written",
 }  # fmt: skip
 
 
@@ -99,7 +115,14 @@ def check(
     if any(f.code in (_ENDS_EARLY | _REFUSED_FLAGS) - {"deadlock"} for _, f in seen):
         seen = [(at, f) for at, f in seen if f.code != "deadlock"]
     order = sorted(
-        range(len(seen)), key=lambda i: (_RANK[seen[i][1].severity], _of_other_cores(seen[i][1]), seen[i][0], i)
+        range(len(seen)),
+        key=lambda i: (
+            _RANK[seen[i][1].severity],
+            seen[i][1].code not in _FIRST,
+            _of_other_cores(seen[i][1]),
+            seen[i][0],
+            i,
+        ),
     )
     return [seen[i][1] for i in order]
 

@@ -197,6 +197,8 @@ class Describer:
         elif cause.space == "gm" and self._updates(cause.instr_b):
             message = f"{self.op(cause.instr_b)} updates {span} atomically, which nothing has written before"
             cure = "clear the output first: one core writes zeros, SyncAll, then all add; or let the host clear it"
+        elif cause.space == "gm" and not weak:
+            cure = "write it first, or describe it as an input; if it is an output, look whether arguments are in the order in which the kernel takes them"
         owner = self._buffer_row(cause.core_b, cause.space, cause.begin)
         if owner and not weak and self._queue_calls(owner, "alloc"):
             waiting = self._queue_calls(owner, "enque", end=cause.instr_b) - self._queue_calls(

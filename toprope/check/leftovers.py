@@ -56,7 +56,8 @@ _LARGE_BYTES = 1 << 28
 
 def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
     """Warnings about outputs that are never written: wholly; in a last part, smaller than one of the kernel's copies (a tile that does not
-    divide the length); or in gaps of one size (a pitch too long). `outputs` are GM arguments that hold nothing before the launch."""
+    divide the length); less than half of it, in whole tiles that were not counted; or in gaps of one size (a pitch too long). `outputs` are
+    GM arguments that hold nothing before the launch."""
     ranges = trace.decoded()
     row = codes()["output-not-written"]
     out = []
@@ -67,7 +68,10 @@ def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
             continue
         if not inside.any():
             message = f"no instruction writes {gm.name} ({gm.bytes} bytes)"
-            cure = "check the condition around the copy that writes it, or do not describe it as an output"
+            cure = (
+                "check that the loop and the condition around the copy that writes it are reached, that it is DataCopy(destination, source, count), "
+                "and that arguments are in the order of the kernel; or do not describe it as an output"
+            )
             begin = Describer(trace).first_place()
             out.append(Finding("output-not-written", row.severity, message, begin, cure, bytes_at_stake=gm.bytes))
             continue
@@ -84,14 +88,24 @@ def unwritten_outputs(trace: Trace, outputs: Collection[str]) -> list[Finding]:
         runs = np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1) if len(missing) else []
         gaps = {len(run) for run in runs if run[0] > 0 and run[-1] < gm.bytes - 1}
         regular = len(gaps) == 1 and len(runs) > 2
-        if not runs or (any(len(run) >= largest for run in runs) and not regular):
+        whole = any(len(run) >= largest for run in runs)
+        if not runs or (whole and 2 * len(missing) >= gm.bytes and not regular):
             continue
         last = int(ranges.instr[np.flatnonzero(inside)[-1]])
         place = Describer(trace).place(last, f"writes {gm.name}")
         first = runs[0]
         message = f"{len(missing)} of the {gm.bytes} bytes of {gm.name} are never written, the first of them {gm.name}[{first[0]}:{first[-1] + 1}]"
         out.append(
-            Finding("output-not-written", row.severity, message, (place,), row.cure, bytes_at_stake=len(missing))
+            Finding(
+                "output-not-written",
+                row.severity,
+                message,
+                (place,),
+                "compare blocks x tiles x tile length with the output's length: a loop ends too early, or the length is not this array's"
+                if whole
+                else row.cure,
+                bytes_at_stake=len(missing),
+            )
         )
     return out
 

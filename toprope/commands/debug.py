@@ -83,7 +83,7 @@ def _inside(prepared: Prepared) -> int:
     prepared.options.in_process, prepared.options.time_limit = True, 0.0  # a debugger waits as long as it likes
     run, references = prepared.run()
     verdicts, complaint = judged(prepared, references)
-    text.show(summary.of(run, verdicts))
+    text.show(summary.of(run, verdicts), complaint=complaint)
     if complaint is not None:
         raise complaint
     return CRASHED if run.trace.signal else 0

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from toprope import launch as launches
-from toprope.commandline import Parser, pairs
+from toprope.commandline import Parser, nearest, pairs
 from toprope.commands.prepared import Prepared, References, unchanged
 from toprope.errors import BadInput
 from toprope.inputs import naming
 from toprope.kernel import Call, KernelFile, load
 from toprope.soc import load as load_soc
+from toprope.source import local_files
 from toprope.testing.compare import Verdict, compare, unwritten
 from toprope.testing.standards import standard
 from toprope.trace import Array
@@ -104,6 +105,7 @@ def _prepare_kernel(options: argparse.Namespace, file: Path, entry: str) -> Prep
         raise BadInput(
             f"there is no launch file {options.launch}", cure="leave --launch out, or write one (docs/launch.md)"
         )
+    _check_defines(options.defines, file)
     described = launches.described(launch_path)
     if not entry and len(kernels.kernels) > 1:
         with_launch = [n for n in kernels.kernels if n in described]
@@ -129,6 +131,10 @@ def _prepare_kernel(options: argparse.Namespace, file: Path, entry: str) -> Prep
             setattr(launch, name, getattr(options, name))
     # What is wrong with values from a launch file is said with its name; what the command line says needs none.
     source = launch_path if launch_path.is_file() and not options.arguments else None
+    if options.soc is not None:
+        load_soc(options.soc)
+    if options.standard is not None:
+        standard(options.standard)
     with naming(source):
         launches.check(kernel, launch)
         standard(launch.standard)
@@ -163,6 +169,38 @@ def _check_options(options: argparse.Namespace) -> None:
             raise BadInput(f"-D {define}: that is no name", cure="write -D NAME or -D NAME=VALUE")
 
 
+def _describes_others(kernels: KernelFile, launch_path: Path) -> str:
+    others = launches.described(launch_path)
+    first = next(iter(kernels.kernels))
+    return (
+        f"describes {', '.join(others)}: write [{first}] there"
+        if others
+        else f"describes none of them: write [{first}] there"
+    )
+
+
+def _check_defines(defines: Sequence[str], file: Path) -> None:
+    """Raises BadInput for a -D that would break a constant of the same name; says on standard error which no source mentions."""
+    texts = {path: text for path, text in local_files(file)} if defines else {}
+    for define in defines:
+        name = re.split(r"[=(]", define)[0]
+        for path, text in texts.items():
+            if found := re.search(rf"^.*\b(?:constexpr|const)\b[\w\s:]*?\b({name})\s*=", text, re.M):
+                line = text[: found.start(1)].count("\n") + 1
+                raise BadInput(
+                    f"-D {name}: {path.name}:{line} has a constant of this name, which a macro would break",
+                    cure=f"make it a macro that -D may set: #ifndef {name} / #define {name} ... / #endif; or change the constant",
+                )
+        if not any(re.search(rf"\b{name}\b", text) for text in texts.values()):
+            known = sorted(
+                {n for text in texts.values() for n in re.findall(r"#[ \t]*(?:ifndef|ifdef|define)[ \t]+(\w+)", text)}
+            )
+            print(
+                f"note: -D {name} changes nothing: no line of {file.name} or its headers has this name{nearest(name, known)}",
+                file=sys.stderr,
+            )
+
+
 def _nothing_said(kernels: KernelFile, launch_path: Path, several: Sequence[str]) -> BadInput:
     """Why nothing can be launched: what is in the file, and a complete command."""
     listed = "".join(
@@ -173,7 +211,7 @@ def _nothing_said(kernels: KernelFile, launch_path: Path, several: Sequence[str]
         f"{launch_path} describes {len(several)} of them: {', '.join(several)}"
         if several
         else f"no arguments are given, and {launch_path} "
-        + ("describes none of them" if launch_path.is_file() else "does not exist")
+        + (_describes_others(kernels, launch_path) if launch_path.is_file() else "does not exist")
     )
     first = kernels[several[0]] if several else next(iter(kernels.kernels.values()))
     how = (

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from toprope.errors import KernelEnded, TopropeError
+from toprope.errors import BadArgument, KernelEnded, TopropeError
 from toprope.inputs import naming
 from toprope.kernel import Call, Run
 from toprope.launch import LaunchFile
@@ -57,7 +57,7 @@ class Prepared:
     def run(self) -> tuple[Run, References]:
         """Launch. The second value computes the references from the inputs as they were before the run."""
         references: References = self.golden() if self.golden else dict
-        with naming(self.source):
+        with naming(self.source, BadArgument):
             return self._run(), references
 
     def _run(self) -> Run:

@@ -59,7 +59,7 @@ def _profile(prepared: Prepared) -> int:
     if options.json:
         print(document("profile", summary.as_json(result, complaint)))
     else:
-        text.show(result)
+        text.show(result, complaint=complaint)
         for path in filter(None, (options.html, options.flame, options.trace, options.csv)):
             print(f"wrote {path}")
     if complaint is not None:

@@ -23,7 +23,7 @@ from toprope.testing.cases import Case, Input
 from toprope.testing.compare import Verdict
 from toprope.testing.errors import FormatError
 from toprope.testing.execution import Runner, completed, copied, describe, judged
-from toprope.testing.readers import find_suites
+from toprope.testing.readers import find_suites, recognised
 from toprope.testing.runners import KernelRunner, ProjectRunner, runner_from
 from toprope.testing.standards import standard
 from toprope.testing.suite import Suite
@@ -72,6 +72,11 @@ def _check(options: argparse.Namespace, path: Path, project: bool, by_hand: bool
 
 
 def _suites(path: Path, project: bool) -> list[Suite]:
+    source = next((f for f in (path.with_suffix(s) for s in (".cpp", ".asc", ".cce")) if f.is_file()), None)
+    if path.suffix == ".toml" and source and not recognised(path):
+        raise BadInput(
+            f"{path} is the launch file of {source.name}", cure=f"name the source: {source}", code="nothing-to-run"
+        )
     try:
         return find_suites(path)
     except FormatError as error:

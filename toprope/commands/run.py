@@ -54,7 +54,7 @@ def _run(prepared: Prepared) -> int:
     if prepared.options.json:
         print(document("run", summary.as_json(result, complaint)))
     else:
-        text.show(result, verbose=prepared.options.verbose)
+        text.show(result, verbose=prepared.options.verbose, complaint=complaint)
     if complaint is not None:
         raise complaint
     if run.trace.signal:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -102,3 +102,14 @@ def _environment(folder: Path) -> Environment:
     )
     made.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     return made
+
+
+def card(title: str, rows: Iterable[tuple[str, str]], notes: Iterable[tuple[str, str]]) -> str:
+    """A few lines for a notebook: a title, rows of name and value, and notes of a severity each, whose text may hold anything."""
+    colour = {"error": "#b00020", "warning": "#8a5a00"}
+    cells = Markup("").join(Markup("<tr><td>{}</td><td>{}</td></tr>").format(name, value) for name, value in rows)
+    told = Markup("").join(
+        Markup('<pre style="color:{}">{}: {}</pre>').format(colour.get(severity, "inherit"), severity, text)
+        for severity, text in notes
+    )
+    return str(Markup("<div><b>{}</b><table>{}</table>{}</div>").format(title, cells, told))

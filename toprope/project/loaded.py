@@ -41,13 +41,18 @@ Array = np.ndarray[Any, Any]
 _UNDEFINED = GE_TYPES[28]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OperatorRun:
     """One call of an operator: its outputs by name (a list for a dynamic output), its tiling, and the launch behind it."""
 
     outputs: Mapping[str, Any]
     tiling: Tiling
     run: Run
+
+    def __repr__(self) -> str:
+        said = ((n, v if isinstance(v, list) else [v]) for n, v in self.outputs.items())
+        arrays = ", ".join(f"{n} {a.dtype.name}{list(a.shape)}" for n, group in said for a in group)
+        return f"OperatorRun({arrays}; key {self.tiling.key}, {self.run!r})"
 
     @property
     def findings(self) -> list[Finding]:
@@ -471,6 +476,9 @@ class ProjectOperator:
                 pointers=pointers,
             )
         return self.kernels[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_project, (self.project.operator.folder, self.name)  # host code is loaded again in another process
 
     def __repr__(self) -> str:
         of = self.definition

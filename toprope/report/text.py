@@ -37,22 +37,30 @@ def waiting(reasons: Mapping[str, float], least: float = 0.05) -> str:
     return f"waits: {', '.join(told)}" if told else ""
 
 
-def show(summary: Summary, *, verbose: bool = False, console: Console | None = None) -> None:
-    """Result against reference, findings, time, pipes, bottleneck: in this order."""
+def show(
+    summary: Summary, *, verbose: bool = False, console: Console | None = None, complaint: Exception | None = None
+) -> None:
+    """Result against reference (or the `complaint` why there is none), findings, time, pipes, bottleneck: in this order."""
     out = console or Console(highlight=False, soft_wrap=True)
     run = summary.run
     out.print(
         f"[bold]{run.kernel}[/] on {run.soc.name}, {run.blocks} block{'s' if run.blocks > 1 else ''}, {len(run.trace.instrs):,} instructions, ran in {run.wall_s:.3f} s"
     )
-    _result(out, summary)
+    _result(out, summary, complaint)
     _findings(out, summary.run.findings, verbose)
     _time(out, summary)
     _advice(out, summary.advice)
 
 
-def _result(out: Console, summary: Summary) -> None:
+def _result(out: Console, summary: Summary, complaint: Exception | None) -> None:
     if not summary.verdicts:
         names = ", ".join(summary.run.outputs) or "nothing"
+        if complaint is not None:
+            why = str(complaint).splitlines()[0]
+            out.print(
+                f"[bold]{_label('result')}[/]wrote {names}; [bold red]not compared[/], for want of a reference: {escape(why)}"
+            )
+            return
         out.print(
             f"[bold]{_label('result')}[/]wrote {names}; not compared (--reference {next(iter(summary.run.outputs), 'z')}=EXPRESSION)"
         )
@@ -76,7 +84,11 @@ def verdict_line(verdict: Verdict) -> str:
     first = verdict.bad[0] if verdict.bad else None
     where = f"; first at {list(first.index)}: expected {first.expected:.6g}, got {first.actual:.6g}" if first else ""
     failed = next((str(c) for c in verdict.checks if not c.passed), "")
-    bare = f"{verdict.never_written()}; " if verdict.unwritten else ""
+    bare = (
+        f"{verdict.never_written()}: compare blocks x tiles x tile length with its length; "
+        if verdict.unwritten
+        else ""
+    )
     return f"{bare}{figures}; {failed}{where} ({verdict.standard} standard)"
 
 

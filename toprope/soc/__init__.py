@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from toprope.commandline import nearest
 from toprope.errors import BadChip
 from toprope.inputs import numbers, reading, toml
 
@@ -162,12 +163,18 @@ def file_of(name: str) -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
+def _meant(name: str) -> str:
+    """ ", did you mean X?" for a part of a chip's name, or a name close to one."""
+    begun = [n for n in names() if name and n.removeprefix("ascend").startswith(name.lower().removeprefix("ascend"))]
+    return f", did you mean {begun[0]!r}?" if begun else nearest(name, names())
+
+
 @cache
 def load(name: str) -> Soc:
     """The chip called `name` (case does not matter). Raises BadChip listing the known ones."""
     file = file_of(name)
     if file is None:
-        raise BadChip(f"unknown chip {name!r}", cure="known chips: " + ", ".join(names()))
+        raise BadChip(f"unknown chip {name!r}{_meant(name)}", cure="known chips: " + ", ".join(names()))
     table = toml(file, "correct or remove it", BadChip)
     with reading(file, "correct or remove it", BadChip):
         parent = table.pop("inherits", None)

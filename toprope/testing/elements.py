@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from toprope.commandline import nearest
 from toprope.testing.errors import CaseError
 
 Array = NDArray[Any]
@@ -67,7 +68,10 @@ def dtype_of(name: str | np.dtype[Any] | type) -> np.dtype[Any]:
     except TypeError:
         found = np.dtype(object)
     if found.kind not in "biufc":
-        raise CaseError(f"no element type called {name!r}", cure=f"use a NumPy name or one of {', '.join(_EXTENDED)}")
+        raise CaseError(
+            f"no element type called {name!r}{nearest(name, [*_SPELLINGS, *_EXTENDED, 'float16', 'float32', 'int32', 'int8', 'uint8'])}",
+            cure=f"use a NumPy name or one of {', '.join(_EXTENDED)}",
+        )
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from toprope.commandline import nearest
 from toprope.testing.cases import Input
 from toprope.testing.elements import Array, as_array, dtype_of, is_float, is_integer
 from toprope.testing.errors import FormatError
@@ -104,7 +105,12 @@ def golden_from(text: str, folder: Path | None = None) -> Golden:
     if path:
         file = (folder or Path()) / path
         if not file.is_file():
-            raise FormatError(f"no golden file {path!r}", where=str(folder or Path()))
+            beside = [f.name for f in file.parent.glob("*.py")]
+            raise FormatError(
+                f"no golden file {path!r}{nearest(file.name, beside)}",
+                where=str(folder or Path()),
+                cure="golden = ... is relative to the case file: write the file, or numpy.<f>, torch.<f>",
+            )
         spec = importlib.util.spec_from_file_location(f"golden_{file.stem}", file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -117,8 +123,11 @@ def golden_from(text: str, folder: Path | None = None) -> Golden:
         except ImportError as error:
             raise FormatError(f"golden {text!r} needs {library}, which is not installed") from error
     for part in name.split("."):
+        known = [n for n in dir(owner) if not n.startswith("_")]
         owner = getattr(owner, part, None)
         if owner is None:
-            raise FormatError(f"golden {text!r} names nothing", cure="write numpy.<f>, torch.<f> or file.py:<f>")
+            raise FormatError(
+                f"golden {text!r} names nothing{nearest(part, known)}", cure="write numpy.<f>, torch.<f> or file.py:<f>"
+            )
     torch_like = text.startswith("torch.") or getattr(owner, "library", "") == "torch"
     return Golden(owner, library="torch" if torch_like else "numpy")

@@ -9,9 +9,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from toprope.commandline import Parser
+from toprope.commandline import Parser, nearest
 from toprope.errors import BadInput
 from toprope.testing.execution import PASSED, SKIPPED, Result
+from toprope.testing.readers import recognised
 from toprope.testing.report import write_html, write_json
 from toprope.testing.standards import standard, standards
 from toprope.testing.store import Drop, Store, drops
@@ -46,7 +47,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise BadInput("no path given", cure="toprope test PATH; toprope test --help shows what a path may hold")
     for path in options.paths:
         if not path.exists():
-            raise BadInput(f"there is no file or folder {path}")
+            beside = [
+                f.name
+                for f in path.parent.glob("*")
+                if f.suffix in (".toml", ".csv", ".json", ".xlsx", ".yaml") or f.is_dir()
+            ]
+            raise BadInput(
+                f"there is no file or folder {path}{nearest(path.name, beside)}",
+                cure="toprope test PATH; toprope test --help shows what a path may hold",
+            )
+        if path.is_file() and path.suffix == ".toml" and path.read_bytes().strip() and not recognised(path):
+            raise BadInput(
+                f"{path} has no cases: neither [[cases]] nor [[operator.inputs]]",
+                cure="docs/testing.md shows a case file; a launch file belongs to its source: toprope run FILE.cpp",
+            )
     if options.standard:
         standard(options.standard)
     if options.export:
@@ -137,6 +151,8 @@ def _with_pytest(options: argparse.Namespace) -> tuple[list[Result], Sequence[Dr
             "no cases: nothing here is a case file, or -k matches none; `toprope test --help` says what a path may hold"
         )
     codes = {pytest.ExitCode.INTERRUPTED: 130, pytest.ExitCode.NO_TESTS_COLLECTED: 2, pytest.ExitCode.USAGE_ERROR: 2}
+    if code == pytest.ExitCode.INTERRUPTED and keeper.unread:
+        return keeper.results, keeper.drops, 2  # a file that cannot be read, not Ctrl-C
     return keeper.results, keeper.drops, codes.get(pytest.ExitCode(code), 1 if code else 0)
 
 
@@ -146,6 +162,11 @@ class _Keeper:
     def __init__(self) -> None:
         self.results: list[Result] = []
         self.drops: Sequence[Drop] = ()
+        self.unread = False
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that cannot be read."""
+        self.unread |= report.failed
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:

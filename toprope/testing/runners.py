@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from toprope.commandline import nearest
 from toprope.errors import TopropeError
 from toprope.testing.cases import Case, Input, Output
 from toprope.testing.elements import Array, dtype_of
@@ -215,7 +216,13 @@ def runner_from(text: str, suite: Suite, *, soc: str = "", settings: Mapping[str
     if Path(path).suffix in (".cpp", ".asc", ".cce"):
         file = Path(path) if Path(path).is_file() else folder / path
         if not file.is_file():
-            raise FormatError(f"no kernel source {path!r}", where=str(folder))
+            beside = [f.name for f in folder.glob("*") if f.suffix == Path(path).suffix]
+            raise FormatError(
+                f"no kernel source {path!r}{nearest(Path(path).name, beside)}",
+                where=str(folder),
+                cure="run = ... is relative to the case file"
+                + (f"; beside it are {', '.join(beside[:6])}" if beside else ""),
+            )
         # Cases run in forked children, which then need not import the toolchain each time.
         import toprope.kernel  # noqa: F401
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprope.commandline import nearest
 from toprope.testing.elements import is_float, is_integer
 from toprope.testing.errors import StandardError
 from toprope.testing.metrics import Domain, ElementTest
@@ -130,7 +131,10 @@ def standard(name: str) -> Standard:
     """The standard called `name` (aliases of other tools accepted). Raises StandardError for an unknown name."""
     found = standards().get(ALIASES.get(name, name))
     if found is None:
-        raise StandardError(f"no precision standard called {name!r}", cure=f"known: {', '.join(standards())}")
+        raise StandardError(
+            f"no precision standard called {name!r}{nearest(name, list(standards()))}",
+            cure=f"known: {', '.join(standards())}",
+        )
     return found
 
 

@@ -141,12 +141,16 @@ const GmBuffer* nearest_gm(const void* address) {
     return best;
 }
 
+constexpr uintptr_t kNullPages = uintptr_t{1} << 26;
+
 uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site, bool writes) {
     const auto* p = static_cast<const uint8_t*>(address);
     const GmBuffer* b = find_gm(address);
     if (b != nullptr && bytes <= static_cast<uint64_t>(b->host + b->bytes - p)) return b->device + static_cast<uint64_t>(p - b->host);
     const GmBuffer* near = b != nullptr ? b : nearest_gm(address);
-    if (near == nullptr || address == nullptr) {
+    // A null pointer with an offset lies in the first pages, where no argument can be.
+    const bool null = reinterpret_cast<uintptr_t>(address) < kNullPages;
+    if (near == nullptr || null) {
         report("gm-null-pointer", site, &op, "%s %s %llu bytes of GM through a pointer that belongs to no argument", op.name,
                writes ? "writes" : "reads", static_cast<unsigned long long>(bytes));
         return 0;
@@ -169,7 +173,9 @@ uint64_t gm_address(const void* address, uint64_t bytes, const Op& op, Site site
         cure = "\ncure: correct the sign of the offset (a subtraction that goes below 0, or a product that left 32 bits)";
     } else if (self->block > 0 && begin >= static_cast<int64_t>(near->bytes)) {
         std::snprintf(hint, sizeof hint, "; all of it lies behind the end, on block %u of %u", self->block, launch_info.blocks);
-        cure = "\ncure: compare the number of blocks with the length: launch fewer, or let blocks without data return";
+        cure =
+            "\ncure: compare what the blocks copy together (blocks x tiles x tile length) with the argument's length: launch fewer blocks, "
+            "count fewer tiles, pass a longer array, or let blocks without data return";
     }
     report("gm-out-of-bounds", site, &op, "%s %s %s[%lld:%lld] (bytes), but %s has %llu bytes: %lld too many%s%s", op.name,
            writes ? "writes" : "reads", near->name, static_cast<long long>(begin), static_cast<long long>(end), near->name,
