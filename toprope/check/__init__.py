@@ -39,8 +39,9 @@ _ENDS_EARLY = {
     "matmul-without-cube-core", "matmul-spill-too-large", "matmul-call-order",
 }  # fmt: skip
 _REFUSED_FLAGS = {"cross-flag-pipe", "cross-flag-id-out-of-range", "too-many-cores"}
-# Ends that the kernel did not choose: told before all else, which may come of them.
-_ENDED_BY = {
+# Told before all else, which may come of them: ends that the kernel did not choose, and arrays of another type than it takes.
+_FIRST = {
+    "argument-type-mismatch",
     "kernel-crash",
     "kernel-exception",
     "kernel-exit",

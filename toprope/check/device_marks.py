@@ -15,30 +15,29 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\\\r?\n|[^\n])*?(?:__aic
 
 
 def unmarked_functions(path: Path) -> list[Finding]:
-    """A warning for each function of the kernel at `path`, its entries among them, that runs on a core and does not say so.
+    """A warning for each entry of the kernel at `path`, and each member function that it calls, that does not say it runs on a core.
 
-    The rule is the vendor's: what is not marked __aicore__ is a host function, which device code cannot call. Functions of one name of which
-    any is marked are left alone, and constexpr ones; who is called is read from the text, not compiled.
+    The rule is the vendor's: what is not marked __aicore__ is a host function, which device code cannot call. Looked at are entries, and
+    members of classes that have marked members as well; not `constexpr` ones, and no name of which any function is marked. Who calls whom is
+    read from the text, not compiled.
     """
     texts = dict(local_files(path))
     macros = {name for text in texts.values() for name in _MACRO.findall(text)}
     found = [(file, f, _marked(f, text, macros)) for file, text in texts.items() for f in _bodies(text)]
     on_core = "\n".join(f.body or "" for _, f, marked in found if marked or f.is_kernel)
     right = {f.name for _, f, marked in found if marked}
+    owners = {f.owner for _, f, marked in found if marked and f.owner}
     row = codes()["missing-aicore"]
     out = []
     for file, f, marked in found:
-        called = f.is_kernel or (
-            f.name not in right and bool(re.search(rf"\b{f.name}\s*(?:<[^;(){{}}]*>\s*)?\(", on_core))
+        called = (
+            f.owner in owners and f.name not in right and re.search(rf"\b{f.name}\s*(?:<[^;(){{}}]*>\s*)?\(", on_core)
         )
-        if not marked and called:
+        if not marked and (f.is_kernel or called):
             what = "the kernel" if f.is_kernel else "a function that the kernel calls,"
             place = Place(str(file), f.line, f.name, "", "")
-            out.append(
-                Finding(
-                    row.name, row.severity, f"{f.full_name} is {what} and is not marked __aicore__", (place,), row.cure
-                )
-            )
+            message = f"{f.full_name} is {what} and is not marked __aicore__"
+            out.append(Finding(row.name, row.severity, message, (place,), row.cure))
     return out
 
 

@@ -72,8 +72,11 @@ def _check(options: argparse.Namespace, path: Path, project: bool, by_hand: bool
 
 
 def _suites(path: Path, project: bool) -> list[Suite]:
-    source = next((f for f in (path.with_suffix(s) for s in (".cpp", ".asc", ".cce")) if f.is_file()), None)
-    if path.suffix == ".toml" and source and not recognised(path):
+    beside = (
+        [path.with_name(path.stem + ending) for ending in (".cpp", ".asc", ".cce")] if path.suffix == ".toml" else []
+    )
+    source = next((f for f in beside if f.is_file()), None)
+    if source and not recognised(path):
         raise BadInput(
             f"{path} is the launch file of {source.name}", cure=f"name the source: {source}", code="nothing-to-run"
         )
@@ -130,7 +133,7 @@ def _chosen(options: argparse.Namespace, path: Path, suites: Sequence[Suite], pr
         )
     cure = f"name one: --case {first.name}" + (f", or give {by_hand}" if project else "")
     raise BadInput(
-        f"nothing was run: {path} has {len(known)} cases, and none is named{_listed(known)}",
+        f"nothing was run: {path} has {len(known)} case{'s' if len(known) > 1 else ''}, and none is named{_listed(known)}",
         cure=cure,
         code="nothing-to-run",
     )
