@@ -34,6 +34,8 @@ VERBS = {
     "socs": ("toprope.commands.socs", "the chips, side by side, with the source of each number"),
     "calibrate": ("toprope.commands.calibrate", "correct a chip from what msprof measured on yours"),
     "doctor": ("toprope.commands.doctor", "what is on this machine, what is missing, how to fix it"),
+    "completion": ("toprope.commands.completion", 'words for the shell: eval "$(toprope completion bash)"'),
+    "editor": ("toprope.commands.editor", "files for clangd and VS Code: completion, no false errors, tasks"),
     "env": ("toprope.commands.env", 'the toolkit\'s environment: eval "$(toprope env)", then cmake, make, ./demo'),
     "exec": ("toprope.commands.exec", "run a command with the toolkit; every program in it is checked and timed"),
     "include": ("toprope.commands.include", "the folder to give to g++ -I"),
@@ -48,6 +50,10 @@ VERBS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. Exit codes: 0 good, 1 findings or a failed comparison, 2 bad input, 3 the kernel crashed or hung, 4 our own mistake."""
+    if "_ARGCOMPLETE" in os.environ:
+        from toprope.commands.completion import complete  # the shell asks, nobody else
+
+        complete({verb: module for verb, (module, _) in VERBS.items()})
     if argv is None:
         prepare_process()
     translate_help()
@@ -60,6 +66,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if arguments[0] == "--sandbox":
         return guarded(sandboxed, arguments[1:], form_of(arguments[1:]))
+    if "--watch" in arguments[1:]:
+        from toprope.commands.watch import again  # only this needs a watcher of files
+
+        return guarded(lambda rest: again([sys.executable, "-m", "toprope.cli"], arguments[0], rest), arguments[1:], "")
     # `test` and `compat` write their data to a file that follows the option.
     form = "" if arguments[0] in ("test", "compat") else form_of(arguments[1:])
     return guarded(lambda rest: _verb(arguments[0], rest), arguments[1:], form)

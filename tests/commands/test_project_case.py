@@ -111,6 +111,7 @@ def test_debug_stops_in_the_kernel_with_its_variables() -> None:
     command = [sys.executable, "-m", "toprope.cli", "debug", ADD, "--break", "add_custom.cpp:52"]
     done = subprocess.run(
         [*command, "--gdb-command", "print i", "--gdb-command", "backtrace"],
+        stdin=subprocess.DEVNULL,  # gdb would read the channel of a test process
         capture_output=True,
         text=True,
         timeout=120,

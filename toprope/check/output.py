@@ -10,7 +10,7 @@ from typing import Any
 from toprope.check.vendor_lines import vendor_lines
 from toprope.commandline import SARIF, document, version
 from toprope.errors import BadInput
-from toprope.finding import Finding, Severity, codes
+from toprope.finding import Finding, Place, Severity, codes
 from toprope.trace import Trace
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "advice")
@@ -18,12 +18,13 @@ _SARIF_LEVELS = {"error": "error", "warning": "warning", "advice": "note"}
 
 
 def render(form: str, findings: Sequence[Finding], trace: Trace, more: Mapping[str, Any] | None = None) -> str:
-    """The findings of one run in the form "text", "json", "sarif" or "mssanitizer"; `more` goes into the JSON. Raises BadInput for another form."""
+    """The findings of one run as "text", "json", "sarif", "mssanitizer" or "gcc"; `more` goes into the JSON. Raises BadInput for another form."""
     forms: dict[str, Callable[[Sequence[Finding], Trace], str]] = {
         "text": text,
         "json": lambda findings, trace: as_json(findings, trace, more),
         "sarif": sarif,
         "mssanitizer": vendor_lines,
+        "gcc": compiler_lines,
     }
     if form not in forms:
         raise BadInput(f"there is no output form {form!r}", cure="use one of " + ", ".join(forms))
@@ -43,6 +44,18 @@ def text(findings: Sequence[Finding], trace: Trace) -> str:
     named = [f"{n} {s}{'' if n == 1 or s == 'advice' else 's'}" for s, n in counts if n]
     total = f"{trace.kernel}: {', '.join(named)}" if named else f"{trace.kernel}: no findings"
     return "\n\n".join([*(str(f) for f in findings), total])
+
+
+def compiler_lines(findings: Sequence[Finding], trace: Trace) -> str:
+    """A line per finding as compilers write them, for editors: FILE:LINE:COLUMN: error: message; its other places follow as notes."""
+    out = []
+    for f in findings:
+        first, *others = f.places or (Place(trace.sites[0].file if trace.sites else trace.kernel, 1, "", "", ""),)
+        kind = "note" if f.severity == "advice" else f.severity
+        said = " ".join(f.message.split())
+        out.append(f"{first.file}:{first.line}:1: {kind}: {said} [{f.code}] cure: {' '.join(f.cure.split())}")
+        out += [f"{p.file}:{p.line}:1: note: {p.action or p.op} [{f.code}]" for p in others]
+    return "\n".join(out)
 
 
 def as_json(findings: Sequence[Finding], trace: Trace, more: Mapping[str, Any] | None = None) -> str:

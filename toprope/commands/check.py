@@ -20,7 +20,9 @@ from toprope.variants import variants
 def main(argv: list[str]) -> int:
     """Exit code 0 no error, 1 an error, 2 bad input, 3 the kernel crashed or hung."""
     p = parser("check", "Run a kernel and list its mistakes.")
-    p.add_argument("--format", choices=("text", "json", "sarif", "mssanitizer"), default="text", help="output form")
+    p.add_argument(
+        "--format", choices=("text", "json", "sarif", "mssanitizer", "gcc"), default="text", help="output form"
+    )
     p.add_argument("--suppress", type=Path, metavar="FILE", help="suppression file (docs/sanitizer.md)")
     p.add_argument("--level", choices=("error", "warning", "advice"), default="warning", help="lowest severity shown")
     p.add_argument(

@@ -13,6 +13,7 @@ from pathlib import Path
 from toprope import launch as launches
 from toprope.commandline import Parser, nearest, pairs
 from toprope.commands.prepared import Prepared, References, unchanged
+from toprope.commands.watch import WATCHED
 from toprope.errors import BadInput
 from toprope.inputs import naming
 from toprope.kernel import Call, KernelFile, load
@@ -73,6 +74,8 @@ def parser(verb: str, what: str) -> argparse.ArgumentParser:
         "--time-limit", type=float, default=60.0, metavar="SECONDS", help="stop a kernel that runs longer (default 60)"
     )
     p.add_argument("--json", action="store_true", help="machine-readable output")
+    if verb in WATCHED:
+        p.add_argument("--watch", action="store_true", help="again whenever a file beside it is saved, until Ctrl-C")
     return p
 
 

@@ -114,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--on", choices=("here", "ray"), default="here", help="where to run; ray spreads over a cluster")
     p.add_argument("--ray-address", default="", help="address of a Ray cluster (default: start one here)")
+    p.add_argument("--watch", action="store_true", help="again whenever a file beside it is saved, until Ctrl-C")
     p.add_argument("--export", metavar="FORMAT:FILE", help="write the cases instead: toml, ttk, msopst, cann-bench")
     return p
 
