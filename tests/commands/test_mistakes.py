@@ -64,7 +64,7 @@ FOUND: list[tuple[str, list[Edit], str, str]] = [
     ("not_whole_blocks", [("TILE_LENGTH = 2048", "TILE_LENGTH = 1000")], "unaligned-length", "DataCopyPad"),
     ("all_cores_the_same", [("blockLength * AscendC::GetBlockIdx()", "0")], "race-cores-write-same", "its own range"),
     ("arguments_swapped", [("op.Init(x, y, z, totalLength)", "op.Init(z, y, x, totalLength)")], "uninitialised-read", "arguments are in the order"),
-    ("process_forgotten", [("    op.Process();\n", "")], "output-not-written", "check that the loop runs"),
+    ("process_forgotten", [("    op.Process();\n", "")], "output-not-written", "check that the loop"),
     ("count_in_bytes", [("Add(z, x, y, TILE_LENGTH)", "Add(z, x, y, TILE_LENGTH * sizeof(half))")], "buffer-out-of-bounds", "the count smaller"),
     ("vecin_for_output", [("TPosition::VECOUT, BUFFER_NUM> outQueueZ", "TPosition::VECIN, BUFFER_NUM> outQueueZ")], "race-unordered-pipes", "VECOUT"),
     ("divided_by_zero", [("/ AscendC::GetBlockNum()", "/ (totalLength % 8)")], "division-by-zero", "one of them is 0"),

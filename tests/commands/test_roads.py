@@ -138,7 +138,7 @@ def test_findings_as_lines_that_editors_read(tmp_path: Path) -> None:
     shutil.copy(Path(ADD).with_suffix(".toml"), tmp_path / "k.toml")
     done = toprope("check", str(kernel), "--format", "gcc")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0].startswith(f"{kernel}:41:1: error: DeQue from an empty VECIN queue")
+    assert done.stdout.splitlines()[0].startswith(f"{kernel}:42:1: error: DeQue from an empty VECIN queue")
     run = load(kernel).add_custom[1](*[np.zeros(4096, np.float16) for _ in "xyz"], 2048)
     lines = compiler_lines(run.findings, run.trace).splitlines()
     assert len(lines) == sum(max(1, len(f.places)) for f in run.findings)
