@@ -18,7 +18,7 @@ class Block(torch.nn.Module):
         q, k, v = (t.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for t in parts)
         weights = (q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5).softmax(-1)
         x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(torch.nn.functional.gelu(self.up(self.second(x))))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.second(x)), approximate="tanh"))
 
 
 def trained(device: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
