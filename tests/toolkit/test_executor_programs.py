@@ -149,3 +149,62 @@ def test_fewer_executors_give_the_same_numbers(
     session = ran(program, executors, monkeypatch, capfd)
     used = {row.executor for row in session.launches}
     assert used == ({"library", "reference"} if executors == "library" else {"reference"})
+
+
+SIGNALS = """
+#include <signal.h>
+#include <sys/time.h>
+#include <cstdio>
+#include "acl/acl.h"
+#include "aclnnop/aclnn_erfinv.h"
+static volatile int rung;
+static void ring(int) { rung = rung + 1; }
+int main() {
+    struct sigaction action = {};
+    action.sa_handler = ring;  // without SA_RESTART, as Python sets its handlers
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval often = {{0, 500}, {0, 500}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+    aclrtSetDevice(0);
+    aclrtStream s;
+    aclrtCreateStream(&s);
+    void* block;
+    aclrtMalloc(&block, 65536, ACL_MEM_MALLOC_HUGE_FIRST);
+    aclrtMemset(block, 65536, 0, 65536);
+    const int64_t dims[] = {16384};
+    aclTensor* t = aclCreateTensor(dims, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, dims, 1, block);
+    int wrong = 0;
+    for (int i = 0; i < 100; ++i) {
+        uint64_t size = 0;
+        aclOpExecutor* e = nullptr;
+        wrong += aclnnErfinvGetWorkspaceSize(t, t, &size, &e) != 0 || aclnnErfinv(nullptr, size, e, s) != 0 || aclrtSynchronizeStream(s) != 0;
+    }
+    std::printf("wrong %d, rung %d\\n", wrong, rung > 10);
+    aclDestroyTensor(t);
+    aclrtFree(block);
+    aclrtDestroyStream(s);
+    aclrtResetDevice(0);
+}
+"""
+
+
+def test_signals_that_the_program_handles_do_not_cut_its_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = prefix()
+    (tmp_path / "main.cpp").write_text(SIGNALS)
+    command = [
+        "g++",
+        "main.cpp",
+        f"-I{home}/include",
+        f"-L{home}/lib64",
+        "-lopapi",
+        "-lnnopbase",
+        "-lascendcl",
+        "-o",
+        "main",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    finished = run([str(tmp_path / "main")], environment=variables(prefix(), dict(os.environ)))
+    assert capfd.readouterr().out.splitlines() == ["wrong 0, rung 1"]
+    assert len(finished.sessions[0].launches) == 100

@@ -81,7 +81,10 @@ void send_hello() {
         control->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(control), &fd, sizeof fd);
     }
-    if (sendmsg(link_fd, &message, MSG_NOSIGNAL) < 0) lost();
+    ssize_t sent;
+    do sent = sendmsg(link_fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0) lost();
 }
 
 bool connect_to(const char* path) {
@@ -211,7 +214,7 @@ void close_link() {
     link_fd = -1;
     if (recorder > 0) {
         int status = 0;
-        waitpid(recorder, &status, 0);
+        while (waitpid(recorder, &status, 0) < 0 && errno == EINTR) continue;
         recorder = 0;
     }
 }
