@@ -35,11 +35,14 @@ def without_consequences(trace: Trace, seen: Sequence[Told]) -> list[Told]:
 
 
 def _same_mistake(trace: Trace, finding: Finding, told: Sequence[Told]) -> bool:
-    """Whether another finding tells the same mistake better: an element past the tensor of a call whose operand leaves its buffer; a copy
+    """Whether another finding tells the same mistake better: two cores at the same two lines; an element past the tensor of a call whose operand leaves its buffer; a copy
     that fills a buffer anew too early, where it also overtakes who reads the buffer, or where the copies of one line begin inside a block."""
     if finding.code == "tensor-out-of-bounds":
         beyond = {"buffer-out-of-bounds", "on-chip-out-of-bounds"}
         return any(f.code in beyond and _site(f) == _site(finding) for _, f in told)
+    if finding.code == "race-cores-write-same":  # an atomic copy reads and writes: once is enough
+        lines = {(p.file, p.line) for p in finding.places}
+        return any(f.code == "race-between-cores" and {(p.file, p.line) for p in f.places} == lines for _, f in told)
     if finding.code == "race-missing-pipe-barrier":
         lines = {(p.file, p.line) for p in finding.places}
         cut = [f for _, f in told if f.code == "misaligned-address" and (f.places[0].file, f.places[0].line) in lines]
