@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import gettext
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,21 @@ def test_help_of_a_verb_in_chinese() -> None:
         check=True,
     )
     assert "检查本机环境" in done.stdout and "输出机器可读的结果" in done.stdout and "选项" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "verb", ["run", "check", "profile", "debug", "tune", "test", "editor", "completion", "plan-serve", "exec"]
+)
+def test_every_option_of_a_verb_has_chinese_help(verb: str, chinese: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def look(parser: argparse.ArgumentParser, *_: object) -> None:
+        seen.extend(str(a.help) for a in parser._actions if a.help and a.help != argparse.SUPPRESS)
+        raise SystemExit(0)
+
+    for method in ("parse_args", "parse_intermixed_args", "parse_known_args"):
+        monkeypatch.setattr(argparse.ArgumentParser, method, look)
+    with pytest.raises(SystemExit):
+        import_module(VERBS[verb][0]).main([])
+    # A list of names that the text is made of is the same in every language.
+    assert [text for text in seen if say(text) == text and len(text) > 6 and not text.startswith("preset (")] == []
