@@ -25,6 +25,9 @@ CAPTURED = np.dtype([
     ("repeat_stride", "<u4"), ("repeats", "<u4"), ("width", "<u4"), ("active", "<u4"), ("tail", "<u4"), ("core", "<u2"),
     ("block_lanes", "<u2"), ("kind", "u1"), ("element_bits", "u1"), ("block_offset", "u1"), ("bitmap", "u1"),
 ])  # fmt: skip
+LIBRARY = (
+    "library "  # what the name of an operation begins with that marks a call of the library: kLibraryMark of machine.h
+)
 CAPTURED_KINDS = ("written", "read_lanes", "write_lanes", "scalars")
 ACCESS = np.dtype([("low", "<u8"), ("high", "<u8")])
 

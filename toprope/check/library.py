@@ -13,10 +13,8 @@ import numpy as np
 
 from toprope.check.describe import Describer
 from toprope.finding import Finding, codes
-from toprope.trace import READ, SPACES, WRITE, Accesses, Trace
+from toprope.trace import LIBRARY, READ, SPACES, WRITE, Accesses, Trace
 
-MARK = "library "
-"""What the names of the marks begin with (kLibraryMark of machine.h)."""
 APART = frozenset((
     "Acos", "Acosh", "AntiQuantize", "AscendAntiQuant", "AscendDequant", "Asin", "Asinh", "Atan", "Atanh",
     "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Broadcast", "Ceil", "Clamp", "ClampMax", "ClampMin",
@@ -34,7 +32,7 @@ _UB = SPACES.index("ub")
 
 def overlapping_operands(trace: Trace) -> list[Finding]:
     """Errors about calls whose destination overlaps a source, or whose temporary space overlaps either."""
-    marks = {i for i, op in enumerate(trace.ops) if op.kind == "mark" and op.name.startswith(MARK)}
+    marks = {i for i, op in enumerate(trace.ops) if op.kind == "mark" and op.name.startswith(LIBRARY)}
     if not marks:
         return []
     begins = np.concatenate(([0], np.cumsum(trace.instrs["accesses"], dtype=np.int64)))
@@ -50,9 +48,9 @@ def overlapping_operands(trace: Trace) -> list[Finding]:
             continue
         end = _end(trace, at, site, op, core)
         call = _Call(ranges, int(begins[at]), int(begins[end]), trace.instrs[at])
-        if message := call.problem(trace.ops[op].name.removeprefix(MARK)):
+        if message := call.problem(trace.ops[op].name.removeprefix(LIBRARY)):
             row = codes()["operand-overlap"]
-            place = replace(words.place(at), op=trace.ops[op].name.removeprefix(MARK), pipe="V")
+            place = replace(words.place(at), op=trace.ops[op].name.removeprefix(LIBRARY), pipe="V")
             out[site, op] = Finding(
                 row.name, row.severity, message, (place,), CURE, 1, (int(core[at]),), data={"instr": at}
             )

@@ -17,6 +17,7 @@ from toprope.commandline import Parser
 from toprope.errors import BadInput
 from toprope.kernel import Kernel, load
 from toprope.timing.calibration import Calibration, Measured, calibrate, chip_file
+from toprope.timing.prediction import STATES
 
 _NAMES, _TIMES = ("Op Name", "OP Type", "Op Type", "Name"), ("Task Duration(us)", "Duration(us)")
 _BLOCKS = ("Block Dim", "Block Num")
@@ -52,9 +53,9 @@ def main(argv: list[str]) -> int:
     p.add_argument("--name", default="mine", help="what your chip is called (default mine)")
     p.add_argument(
         "--l2",
-        choices=("cold", "warm"),
+        choices=STATES,
         default="warm",
-        help="warm: launches one after the other on the same arrays (default)",
+        help="warm: launches one after the other on the same arrays (default); called: a framework calls the kernel again and again; cold: arrays and instructions come from HBM",
     )
     p.add_argument("--output", type=Path, help=f"the chip file (default {chips.own_folder()}/NAME.toml)")
     p.add_argument("--json", action="store_true", help="machine-readable output")

@@ -35,6 +35,7 @@ class Cost:
     l2_unit_bytes: float = 512.0
     cold: float = 0.0
     cold_bytes_per_cycle: float = 0.0
+    bank_passes: float = 1.0
 
     def per_work_of(self, source: str, target: str) -> float:
         """Cycles per unit of work for a source and target element type: the most exact row that exists, 0 where work costs nothing."""
@@ -247,6 +248,7 @@ def _costs(soc: Soc) -> dict[str, Cost]:
         "l2_unit_bytes",
         "cold",
         "cold_bytes_per_cycle",
+        "bank_passes",
     }
     for group in soc.table.get("costs", {}).values():
         for name, row in group.get("rows", {}).items():

@@ -21,6 +21,8 @@ struct OpCost {
     double cold_rate;  // GM copies: bytes per cycle of one core from lines that are not in L2, 0 = as others
     uint32_t kind;
     uint32_t unit_bit;  // cube and fixpipe: the bit of the arg column that turns the unit flag on, 0 = none
+    uint32_t marks;     // 1: begins a function of the library; 2: takes no instructions of the scalar unit
+    uint32_t loads;     // 1: brings a value of UB to the scalar unit
 };
 
 // The numbers of a chip that the schedule itself needs.
@@ -34,6 +36,10 @@ struct Chip {
     double same_address_weight;  // HBM cost of reading past L2 what another core is reading now
     double same_address_delay;   // each other transfer that begins in the same page slows short rows by this share
     double page_rate;            // lines a cycle that L2 gives to all transfers that begin in one page
+    double part_block_cycles;    // of one line, two reads of less than a block by different cores follow each other after so many cycles
+    double code_cycles;          // until one more line of instructions has come to the scalar unit, 0 = all are in its cache
+    double code_lines;           // lines of instructions that are on their way before the kernel starts
+    double scalar_use;           // of a vector instruction that uses what the scalar unit has just loaded
     double l1_delay;             // copies out of L1 take this many times as long while others write into it
     double atomic_weight;        // L2 cost of read-modify-write
     double queue_depth, launch_cycles, block_cycles, prologue_cycles, flag_latency, cross_latency, soft_cross_latency, dependence;

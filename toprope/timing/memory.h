@@ -163,6 +163,11 @@ struct Sharing {
 
 // The transfers under way that begin in one page of GM: their rows meet in the same part of L2, which answers so many lines a cycle to all
 // of them together. Two pages may share a slot, which costs a little accuracy and no time.
+struct Line {  // of 512 bytes, and who read less than a block of it
+    uint32_t core = 0;
+    bool several = false;
+    Server server;
+};
 struct Near {
     uint32_t transfers = 0;
     Server server;
@@ -185,6 +190,7 @@ struct Transfer {
     Demand demand;
     Sharing* range = nullptr;  // who else transfers the same range
     uint64_t page = 0;         // slot of the page it begins in
+    Line* line = nullptr;      // of a read of less than a block, where other cores read such parts, too
 };
 
 // What several cores transfer at once. A slot follows one range at a time; a range that finds its slot taken by another goes unnoticed,
@@ -223,6 +229,7 @@ public:
         t.remaining = t.demand.bytes;
         t.range = ranges_.enter(t.demand.first, t.core);
         if (bypass && t.range && t.range->several) t.demand.hbm *= chip_.same_address_weight;
+        if (!t.write && t.demand.bytes < kBlockBytes) t.line = part_of_line(t);
         t.page = t.demand.first / (kPageBytes / kLineBytes) * 0x9e3779b97f4a7c15ull >> 50;
         Near& near = near_[t.page];
         Near::Own& own = own_[t.core];
@@ -258,6 +265,7 @@ public:
         if (!t.write) port = std::max(port, near_[t.page].server.serve(now, t.demand.lines * share, chip_.page_rate));
         double served = t.write ? l2_write_.serve(now, t.demand.l2 * share, chip_.l2_write_rate)
                                 : l2_read_.serve(now, t.demand.l2 * share, chip_.l2_read_rate);
+        if (t.line) served = std::max(served, t.line->server.serve(now, chip_.part_block_cycles, 1) - chip_.part_block_cycles);
         if (t.demand.miss > 0) served = std::max(served, hbm_.serve(now, t.demand.hbm * share, chip_.hbm_rate));
         if (t.demand.evicted > 0) {
             // Written back behind the transfer's back, unless so much is waiting that L2 has no room.
@@ -283,12 +291,21 @@ public:
         hbm_ = l2_read_ = l2_write_ = {};
         ports_.assign(ports_.size(), {});
         near_.assign(near_.size(), {});
+        lines_.assign(lines_.size(), {});
         own_.assign(own_.size(), {});
     }
 
     Traffic traffic{};
 
 private:
+    // The line that the transfer reads a part of, if several cores do. Two lines may share a slot, which costs a little accuracy and no
+    // time.
+    Line* part_of_line(const Transfer& t) {
+        Line& line = lines_[t.demand.first * 0x9e3779b97f4a7c15ull >> 54];
+        line.several |= line.server.free_at > 0 && line.core != t.core;
+        line.core = t.core;
+        return line.several ? &line : (line.server.free_at = 1, nullptr);
+    }
     static constexpr double kWriteBuffer = 1 << 20;
 
     // What the core's own port needs for all of it. A core has so many misses under way at most: lines come no faster than one in
@@ -340,6 +357,7 @@ private:
     Ranges ranges_;
     std::vector<Near> near_ = std::vector<Near>(1 << 14);
     std::vector<Near::Own> own_;
+    std::vector<Line> lines_ = std::vector<Line>(1 << 10);
 };
 
 }  // namespace timing

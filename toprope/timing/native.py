@@ -24,6 +24,8 @@ OP_COST = np.dtype(
         ("cold_rate", "<f8"),
         ("kind", "<u4"),
         ("unit_bit", "<u4"),
+        ("marks", "<u4"),
+        ("loads", "<u4"),
     ]
 )
 CORE = np.dtype([("block", "<u4"), ("sub", "<u4"), ("type", "<u4"), ("pad", "<u4")])
@@ -38,7 +40,7 @@ class ChipNumbers(c.Structure):
             (name, c.c_double)
             for name in (
                 "hbm_rate", "hbm_write_weight", "l2_read_rate", "l2_write_rate", "l2_bytes", "miss_latency", "unaligned_weight",
-                "miss_interval", "cold_store_latency", "part_line_weight", "same_address_weight", "same_address_delay", "page_rate", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
+                "miss_interval", "cold_store_latency", "part_line_weight", "same_address_weight", "same_address_delay", "page_rate", "part_block_cycles", "code_cycles", "code_lines", "scalar_use", "l1_delay", "atomic_weight", "queue_depth", "launch_cycles",
                 "block_cycles", "prologue_cycles",
                 "flag_latency", "cross_latency", "soft_cross_latency", "dependence",
             )

@@ -8,10 +8,10 @@ import numpy as np
 
 from toprope.dtypes import DTYPES
 from toprope.soc import Cost, Soc
-from toprope.timing import native
+from toprope.timing import library_plans, native
 from toprope.timing.compiled import back, compiled
 from toprope.timing.timeline import Timeline, Traffic
-from toprope.trace import CORE_TYPES, KINDS, PIPES, Array, Trace
+from toprope.trace import CORE_TYPES, KINDS, LIBRARY, PIPES, Array, Trace
 
 _FREE_KINDS = {"mark"}  # exist in the trace only; the device does nothing
 UNIT_FLAG_BIT = {"mmad": 10, "l0c_to_gm": 9}  # of the arg column, by cost name: ascendc/api/mmad.h and fixpipe.h
@@ -20,21 +20,24 @@ _RUNTIME_COPIES = (
     "ub_to_gm",
     "ub_to_ub",
 )  # like vector instructions, they learn their operands at run time where a TPipe allocates
+STATES = ("cold", "warm", "called")  # of a launch: what it finds
+_NO_CODE = {"barrier", "set_flag", "wait_flag", "init_buffer", "none"}  # one instruction or none
 _CODES = 16  # element type codes in a trace are below this
 
 
 def predict(trace: Trace, soc: Soc, *, l2: str = "cold", sync: str = "auto") -> Timeline:
     """Give every instruction of the trace a start and an end on this chip; a pure function of its arguments.
 
-    `l2` is what the launch finds in L2: "cold" nothing of its own, "warm" what an identical launch just before it left. `sync` is what the
+    `l2` is what the launch finds: "cold" nothing of its own in L2, "warm" what an identical launch just before it left there and in the
+    cores' instruction caches, "called" the same without the instructions, as when a framework calls the kernel again. `sync` is what the
     vendor's compiler inserts, "auto" or "manual" (nothing), as for `check`.
     Raises BadChip naming the row when the chip file does not price an instruction.
     """
-    if l2 not in ("cold", "warm"):
-        raise ValueError(f"l2 is {l2!r}, it must be 'cold' or 'warm'")
+    if l2 not in STATES:
+        raise ValueError(f"l2 is {l2!r}, it must be one of {', '.join(STATES)}")
     made = compiled(trace, sync)
     prices = _prices(made.trace, soc)
-    chip = _chip(trace, soc, warm=l2 == "warm")
+    chip = _chip(trace, soc, l2)
     cores = np.array([(core.block, core.sub, CORE_TYPES.index(core.type), 0) for core in trace.cores], native.CORE)
     start, end, stall, blocker, results, traffic = native.schedule(
         made.trace, chip, prices.ops, prices.cycles, made.vector_needs, cores
@@ -95,6 +98,8 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
             *rates,
             KINDS.index(op.kind),
             UNIT_FLAG_BIT.get(op.cost, 0),
+            1 if op.name.startswith(LIBRARY) else 2 if op.cost in _NO_CODE else 0,
+            op.cost == "scalar_load",
         )
     size, bank = native.measure(trace, int(soc.number("ub_banks.groups")), int(soc.number("ub_banks.reads_per_group")))
     instrs = trace.instrs
@@ -107,7 +112,8 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
         ]
         or [False]
     )
-    np.maximum(per_work, bank, out=per_work, where=is_vector[rows])
+    passes = np.array([cost.bank_passes for cost in costs] or [1.0], np.float32)
+    np.maximum(per_work, bank * passes[rows], out=per_work, where=is_vector[rows])
     fixed = np.array([cost.fixed for cost in costs] or [0.0], np.float32)
     rate = np.array(
         [cost.bytes_per_cycle if cost.bytes_per_cycle and not _through_gm(cost) else np.inf for cost in costs]
@@ -117,6 +123,9 @@ def _prices(trace: Trace, soc: Soc) -> _Prices:
     cycles = fixed[rows] + per_work * instrs["work"] + size / rate[rows]
     gm = np.array([_through_gm(cost) for cost in costs] or [False])
     assumed = np.where(_rests_on_assumption(soc, costs)[rows], np.where(gm[rows], np.inf, cycles), 0)
+    unverified = library_plans.unverified(trace)
+    if unverified is not None:
+        assumed = np.where(unverified & (assumed == 0), cycles, assumed)
     return _Prices(ops, np.ascontiguousarray(cycles, np.float32), assumed)
 
 
@@ -143,7 +152,7 @@ def _per_work_table(costs: list[Cost]) -> Array:
     return table
 
 
-def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
+def _chip(trace: Trace, soc: Soc, l2: str) -> native.ChipNumbers:
     hz = soc.ghz * 1e9
     chip = native.ChipNumbers()
     chip.hbm_rate = soc.number("hbm.read_tbps") * 1e12 / hz
@@ -159,20 +168,25 @@ def _chip(trace: Trace, soc: Soc, *, warm: bool) -> native.ChipNumbers:
     chip.same_address_weight = soc.number("gm_sharing.same_address_weight")
     chip.same_address_delay = soc.number("gm_sharing.same_address_delay")
     chip.page_rate = soc.number("gm_page.lines_per_cycle")
+    chip.part_block_cycles = soc.number("gm_part_block.interval_cycles")
     chip.l1_delay = soc.number("l1_sharing.delay")
     chip.atomic_weight = soc.number("gm_atomic.weight")
     chip.queue_depth = soc.number("queues.depth")
     mixed_us = soc.number("launch_mixed.fixed_us") if len({core.type for core in trace.cores}) > 1 else 0.0
     chip.launch_cycles = (soc.number("launch.fixed_us") + mixed_us) * soc.ghz * 1e3
     chip.block_cycles = soc.number("launch_blocks.block_us") * soc.ghz * 1e3
-    chip.prologue_cycles = soc.number("prologue.cycles") + (0.0 if warm else soc.number("prologue.cold_cycles"))
+    chip.prologue_cycles = soc.number("prologue.cycles") + (soc.number("prologue.cold_cycles") if l2 == "cold" else 0.0)
+    from_hbm = chip.miss_latency if l2 == "cold" else 0.0
+    chip.code_cycles = 0.0 if l2 == "warm" else soc.number("code.line_cycles") + from_hbm
+    chip.code_lines = soc.number("code.preloaded_lines")
+    chip.scalar_use = soc.number("scalar_use.cycles")
     chip.flag_latency = soc.number("flags.latency_cycles")
     chip.dependence = soc.number("vector_dependence.cycles")
     chip.cross_latency = soc.number("flags.cross_core_cycles")
     chip.soft_cross_latency = soc.number("flags.software_cycles")
     vector_only = all(core.type == "aiv" for core in trace.cores)
     chip.slots = soc.aiv if vector_only else soc.aic
-    chip.warm = warm
+    chip.warm = l2 != "cold"
     chip.ratio, chip.mixed = trace.ratio, trace.mixed
     chip.gm_begin = min((row.address for row in trace.gm), default=0)
     chip.gm_end = max((row.address + row.bytes for row in trace.gm), default=0)

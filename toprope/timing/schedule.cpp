@@ -36,6 +36,7 @@ public:
             at += instrs[i].accesses;
         }
         for (uint32_t c = 0; c < core_count; ++c) {
+            states_[c].code_cache = CodeCache(chip_.code_lines);
             states_[c].begin = states_[c].pc = static_cast<uint32_t>(core_begin[c]);
             states_[c].end = static_cast<uint32_t>(core_begin[c + 1]);
             blocks_ = std::max(blocks_, cores[c].block + 1);
@@ -132,7 +133,12 @@ private:
                     core.queue_pipe = static_cast<int>(pipe);
                     return;
                 }
+                fetch(core, instr, op);
                 issue(core, op.issue);
+                if (core.loaded && pipe == kV && op.kind == kCompute) {
+                    issue(core, chip_.scalar_use);
+                    core.loaded = false;
+                }
                 const bool was_full = core.queue_pipe == static_cast<int>(pipe) && core.popped_at > core.now;
                 if (was_full) core.now = core.popped_at;
                 core.queue_pipe = -1;
@@ -147,6 +153,10 @@ private:
             core.previous = static_cast<int32_t>(i);
             ++core.pc;
         }
+    }
+    // Instructions that have never been executed on this core have to come to it first.
+    void fetch(CoreState& core, const Instr& instr, const OpCost& op) {
+        if (chip_.code_cycles > 0 && op.marks != 2 && core.code_cache.misses(instr, op.marks == 1)) issue(core, chip_.code_cycles);
     }
     void issue(CoreState& core, double cycles) {
         occupy(core, kS, core.now, core.now + cycles);
@@ -194,6 +204,8 @@ private:
             place(i, at, core.now, waited ? (op.kind == kWaitFlag ? kFlag : kCrossCore) : kIssue, waited ? token.setter : core.previous);
             return true;
         }
+        fetch(core, instr, op);
+        core.loaded |= op.loads != 0;
         const bool caches = op.kind == kCache || op.cold > 0;
         const double missed = caches ? core.data_cache.misses(accesses_ + access_at_[i], instr.accesses, op.kind == kCache) : 0;
         issue(core, op.issue + (spends(op.kind) ? cycles_[i] : 0) + missed * op.cold);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "cross.h"
@@ -84,8 +85,39 @@ private:
     std::vector<uint64_t> lines_ = std::vector<uint64_t>(kLines, 0);  // line + 1, 0 = nothing
 };
 
+// Lines of instructions by where a kernel's text has them, one for each call of the API: a function of the library takes one for each of
+// its instructions, up to a bound, behind which it is taken for a loop.
+class CodeCache {
+public:
+    explicit CodeCache(double preloaded = 0) : left_(preloaded) {}
+    // Whether the scalar unit waits for this instruction's line.
+    bool misses(const Instr& instr, bool begins_library) {
+        if (begins_library) {
+            library_ = instr.site;
+            step_ = 0;
+        }
+        const bool inside = library_ == instr.site;
+        if (!inside) library_ = kNowhere;
+        const uint32_t step = inside ? step_++ : kLongest + instr.op % 64;
+        if (step >= kLongest && inside) return false;
+        uint64_t& seen = seen_[uint64_t{instr.site} * 4 + step / 64];
+        const uint64_t bit = uint64_t{1} << step % 64;
+        if (seen & bit) return false;
+        seen |= bit;
+        return (left_ -= 1) < 0;
+    }
+
+private:
+    static constexpr uint32_t kLongest = 128, kNowhere = ~0u;
+    uint32_t library_ = kNowhere, step_ = 0;
+    double left_;
+    std::unordered_map<uint64_t, uint64_t> seen_;
+};
+
 struct CoreState {
     DataCache data_cache;
+    CodeCache code_cache;
+    bool loaded = false;  // the scalar unit has just read UB
     uint32_t begin, end, pc;
     double now = 0, started = 0;
     int32_t previous = -1;  // the instruction before, in program order

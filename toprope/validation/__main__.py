@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.json:
         print(json.dumps(report.as_json(outcomes), indent=2))
     if chosen.do == "bands":
-        fit.store_bands(fit.bands(outcomes))
+        fit.store_bands(fit.bands(outcomes), fit.plans(outcomes))
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(page.markdown(outcomes, complete=chosen.all))
     figures = chosen.output.parent / "figures"
@@ -68,15 +68,14 @@ def line(outcome: Outcome) -> str:
 
 def _fit() -> int:
     solved = fit.solve(say=True)
-    _, made = fit.constants()
-    for c in made:
+    for c in fit.constants():
         without = ", ".join(f"without {name} {values[c.name]:.4g}" for name, values in solved.without.items())
         print(f"{c.name}: {solved.all_rows[c.name]:.4g} (prior {c.prior:.4g}); {without}; from {', '.join(c.rows)}")
     fit.store(solved)
     soc.load.cache_clear()  # the chip file has changed, and so has fitted.toml
     fit.fitted.cache_clear()
     outcomes = list(_predicted(slow=False))
-    fit.store_bands(fit.bands(outcomes))
+    fit.store_bands(fit.bands(outcomes), fit.plans(outcomes))
     s = report.summary(outcomes)
     print(
         f"left out by publisher: mean absolute error {s.mean_error:.1%}, median {s.median_error:.1%}, log r {s.correlation:.3f} over {s.rows} rows"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from toprope.kernel import Run
 from toprope.soc import Soc
 from toprope.timing import Timeline, predict
 from toprope.timing.confidence import kind_of
+from toprope.timing.library_plans import shares
 from toprope.validation.launches import KERNELS
 
 HERE = Path(__file__).parent
@@ -25,8 +26,8 @@ class Published:
 
     `publisher` is who measured: rows of one publisher are left out together. `kind` is the kind of work. `fit` marks the rows that constants
     are solved from. `closed`: the kernel is not public, the tiling is ours. `repeats`: the row of the same kernel that measures the same work
-    again. `span` says what was timed: the "task", the "slowest core" or the "mean core". `l2` is "warm" where the source says that the launch
-    before, or a prefetch, left the arrays in L2. `slow` rows run with --all only; `part`: only every part-th of the work is run and the time
+    again. `span` says what was timed: the "task", the "slowest core" or the "mean core". `l2` as in `predict`: "warm" where the source says that the
+    launch before, or a prefetch, left the arrays in L2, "called" where a framework calls the kernel again and again. `slow` rows run with --all only; `part`: only every part-th of the work is run and the time
     multiplied. `assumes` says what the source leaves open, `otherwise` and
     `otherwise_chip` what the other reading changes of `setup` and `chip`.
     """
@@ -60,7 +61,7 @@ class Outcome:
     """A published row beside our prediction of it, in microseconds; `error` is signed, 0.1 means ten per cent too long.
 
     `work` is the kind of work as told from the trace; `seen_us` the prediction with the constants of the chip file where `us` is one with
-    constants that never saw the publisher; `other_us` what the other reading of the source predicts.
+    constants that never saw the publisher; `functions` which share of the vector time each library function has; `other_us` what the other reading of the source predicts.
     """
 
     row: Published
@@ -70,6 +71,7 @@ class Outcome:
     instructions: int
     predict_s: float
     work: str = ""
+    functions: Mapping[str, float] = field(default_factory=dict)
     seen_us: float | None = None
     other_us: float | None = None
 
@@ -134,6 +136,7 @@ def judge(row: Published, launched: Run, soc: Soc) -> Outcome:
         instructions=len(timeline.start),
         predict_s=elapsed,
         work=kind_of(timeline.trace, timeline.microseconds),
+        functions=shares(timeline.trace, timeline.end - timeline.start),
     )
 
 

@@ -20,6 +20,7 @@ from toprope.kernel import Run
 from toprope.soc import Soc, file_of, load
 from toprope.timing.confidence import COVERED, EVIDENCE, Evidence
 from toprope.timing.least_squares import LeastSquares
+from toprope.timing.library_plans import LEAST_SHARE, Plan
 from toprope.trace import Array
 from toprope.validation.experiment import Outcome, Published, judge, launch, published
 from toprope.validation.report import by
@@ -32,7 +33,7 @@ MOST = 12.0  # standard deviations that an error counts
 
 @dataclass(frozen=True)
 class Constant:
-    """A number solved from rows: `paths` in the chip file change by one factor; `prior` and `spread` (log) without any row."""
+    """A number solved from rows: `paths` in the file of `chip` change by one factor; `prior` and `spread` (log) without any row."""
 
     name: str
     paths: tuple[str, ...]
@@ -40,6 +41,12 @@ class Constant:
     spread: float
     why: str
     rows: tuple[str, ...]
+    chip: str
+
+    @property
+    def base(self) -> Soc:
+        """The chip that states it."""
+        return load(self.chip)
 
     def uses(self, row: Published) -> bool:
         """Whether the constant is solved from this row."""
@@ -52,21 +59,28 @@ def name_of(row: Published) -> str:
 
 
 @cache
-def constants() -> tuple[str, list[Constant]]:
-    """The chip whose file they belong to, and the constants."""
+def constants() -> list[Constant]:
+    """The constants; where none says its chip, they belong to that of the file."""
     table = tomllib.loads((HERE / "constants.toml").read_text())
-    made = [
-        Constant(c["name"], tuple(c["paths"]), c["prior"], c["spread"], c["why"], tuple(c["rows"]))
+    return [
+        Constant(
+            c["name"],
+            tuple(c["paths"]),
+            c["prior"],
+            c["spread"],
+            c["why"],
+            tuple(c["rows"]),
+            c.get("chip", table["chip"]),
+        )
         for c in table["constant"]
     ]
-    return str(table["chip"]), made
 
 
-def changed(soc: Soc, base: Soc, constant: Sequence[Constant], logs: Array) -> Soc:
+def changed(soc: Soc, constant: Sequence[Constant], logs: Array) -> Soc:
     """The chip with these logarithms of constants; a number that the chip states for itself stays as it is."""
     values = {}
     for c, log in zip(constant, logs, strict=True):
-        first = base.number(c.paths[0])
+        base, first = c.base, c.base.number(c.paths[0])
         for path in c.paths:
             if soc.number(path) == base.number(path):
                 values[path] = base.number(path) * float(np.exp(log)) / first
@@ -77,8 +91,7 @@ class Problem:
     """The rows to fit, launched once, and what the constants must explain."""
 
     def __init__(self, rows: Sequence[Published]) -> None:
-        base, self.constants = constants()
-        self.base = load(base)
+        self.constants = constants()
         self.rows = [row for row in rows if any(c.uses(row) for c in self.constants)]
         self.runs: list[Run] = [launch(row) for row in self.rows]
         counts = {row.series: sum(r.series == row.series for r in self.rows) for row in self.rows}
@@ -87,12 +100,12 @@ class Problem:
 
     def start(self) -> Array:
         """The logarithms of what the chip file has now."""
-        return np.log([self.base.number(c.paths[0]) for c in self.constants])
+        return np.log([c.base.number(c.paths[0]) for c in self.constants])
 
     def outcome(self, index: int, logs: Array) -> Outcome:
         """A row under these constants."""
         run = self.runs[index]
-        return judge(self.rows[index], run, changed(run.soc, self.base, self.constants, logs))
+        return judge(self.rows[index], run, changed(run.soc, self.constants, logs))
 
     def residuals(self, index: int, logs: Array) -> Array:
         """A row's errors in standard deviations, weighted."""
@@ -124,14 +137,13 @@ class Fit:
 
 def blind(row: Published, solved: Fit) -> Outcome:
     """The row predicted with constants that never saw its publisher, beside the chip file's, and the other reading of its source."""
-    base_name, fitted = constants()
-    base = load(base_name)
+    fitted = constants()
 
     def chip(soc: Soc) -> Soc:
         if row.publisher not in solved.without:
             return soc
         values = solved.values(row.publisher)
-        return changed(soc, base, fitted, np.log([values[c.name] for c in fitted]))
+        return changed(soc, fitted, np.log([values[c.name] for c in fitted]))
 
     run = launch(row)
     outcome = judge(row, run, chip(run.soc))
@@ -185,16 +197,15 @@ def store(solved: Fit) -> None:
     for publisher, values in solved.without.items():
         lines += ["", f'[without."{publisher}"]'] + [f'"{name}" = {digits(value)}' for name, value in values.items()]
     (HERE / "fitted.toml").write_text("\n".join(lines) + "\n")
-    base_name, made = constants()
-    base = load(base_name)
-    file = file_of(base_name)
-    assert file is not None
-    text = file.read_text()
-    for c in made:
-        factor = solved.all_rows[c.name] / base.number(c.paths[0])
-        for path in c.paths:
-            text = with_number(text, path, base.number(path) * factor)
-    file.write_text(text)
+    for chip in sorted({c.chip for c in constants()}):
+        file, base = file_of(chip), load(chip)
+        assert file is not None
+        text = file.read_text()
+        for c in (c for c in constants() if c.chip == chip):
+            factor = solved.all_rows[c.name] / base.number(c.paths[0])
+            for path in c.paths:
+                text = with_number(text, path, base.number(path) * factor)
+        file.write_text(text)
 
 
 def digits(value: float) -> float:
@@ -237,7 +248,17 @@ def _band(kind: str, outcomes: Sequence[Outcome]) -> Evidence:
     return Evidence(kind, len(outcomes), publishers, round(min(1.0, float(low)), 3), round(max(1.0, float(high)), 3))
 
 
-def store_bands(found: Sequence[Evidence]) -> None:
+def plans(outcomes: Sequence[Outcome]) -> list[Plan]:
+    """Which functions of the library published rows verify, with the rows' errors."""
+    errors: dict[str, list[float]] = {}
+    for o in outcomes:
+        for name, share in o.functions.items():
+            if share >= LEAST_SHARE:
+                errors.setdefault(name, []).append(abs(o.error))
+    return [Plan(name, len(of), round(float(np.median(of)), 3)) for name, of in sorted(errors.items())]
+
+
+def store_bands(found: Sequence[Evidence], functions: Sequence[Plan]) -> None:
     """Write timing/evidence.toml."""
     lines = [
         "# Written by `python -m toprope.validation fit`; do not edit. Device over predicted, by kind of work: the band that held 80 % of published rows."
@@ -252,4 +273,6 @@ def store_bands(found: Sequence[Evidence]) -> None:
             f"low = {e.low}",
             f"high = {e.high}",
         ]
+    for p in functions:
+        lines += ["", "[[functions]]", f'name = "{p.name}"', f"rows = {p.rows}", f"median_error = {p.median_error}"]
     EVIDENCE.write_text("\n".join(lines) + "\n")

@@ -29,17 +29,21 @@ struct Rows {
             const uint16_t pitch = static_cast<uint16_t>(width / 8);
             for (uint32_t done = 0; done < rows; done += 255) {
                 const uint32_t repeats = rows - done < 255 ? rows - done : 255;
-                AscendC::Adds(partial[done * 64], src[uint64_t{done} * width], 0.f, 64, repeats, AscendC::UnaryRepeatParams(1, 1, 8, pitch),
-                              site),
-                    wait();
+                Tensor folded = src[uint64_t{done} * width];
+                uint8_t folded_pitch = static_cast<uint8_t>(pitch);
+                if (n < 128) {  // the second half is not whole: the first has to be in place before it
+                    AscendC::Adds(partial[done * 64], folded, 0.f, 64, repeats, AscendC::UnaryRepeatParams(1, 1, 8, pitch), site), wait();
+                    folded = partial[done * 64], folded_pitch = 8;
+                }
                 for (uint32_t column = 64; column < n; column += 64) {
                     const Tensor from = src[done * width + column];
-                    const AscendC::BinaryRepeatParams strides(1, 1, 1, 8, 8, static_cast<uint8_t>(pitch));
+                    const AscendC::BinaryRepeatParams strides(1, 1, 1, 8, folded_pitch, static_cast<uint8_t>(pitch));
                     const uint64_t mask = n - column < 64 ? n - column : 64;
                     if constexpr (fold == Fold::SUM)
-                        AscendC::Add(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                        AscendC::Add(partial[done * 64], folded, from, mask, repeats, strides, site);
                     else
-                        AscendC::Max(partial[done * 64], partial[done * 64], from, mask, repeats, strides, site);
+                        AscendC::Max(partial[done * 64], folded, from, mask, repeats, strides, site);
+                    folded = partial[done * 64], folded_pitch = 8;
                     wait();
                 }
             }
@@ -69,17 +73,28 @@ struct Rows {
     template <typename T>
     void pack(const AscendC::LocalTensor<T>& dst, const Tensor& blocks, const Tensor& partial) const {
         if constexpr (std::is_same_v<T, float>)
-            whole<Fold::MAX>(dst, blocks, 1, rows, 1);
+            first_of_blocks(dst, blocks);
         else {
             const AscendC::LocalTensor<half> narrow = partial[rows * 16].template ReinterpretCast<half>();
             copy_blocks(partial, blocks, 2, 1);
             copy_blocks(partial[8], blocks, 2, 1);
             all(16).cast_out(narrow, partial);
-            for (uint32_t done = 0; done < rows; done += 255)
-                AscendC::WholeReduceMax<half>(dst[done], narrow[done * 16], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255),
-                                              1, 1, 1, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
-            wait();
+            first_of_blocks(dst, narrow);
         }
+    }
+    // dst[r] = the first of the equal elements of block r: eight rows a repeat where dst begins a block, one where it does not.
+    template <typename T>
+    void first_of_blocks(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& blocks) const {
+        constexpr uint32_t kPer = 32 / sizeof(T);
+        const uint32_t eights = reinterpret_cast<uintptr_t>(dst.GetPhyAddr()) % 32 == 0 ? rows / 8 : 0;
+        for (uint32_t done = 0; done < eights; done += 255)
+            AscendC::BlockReduceMax<T>(dst[done * 8], blocks[done * 8 * kPer],
+                                       static_cast<int32_t>(eights - done < 255 ? eights - done : 255), static_cast<int32_t>(8 * kPer), 1,
+                                       1, 8, site);
+        for (uint32_t done = eights * 8; done < rows; done += 255)
+            AscendC::WholeReduceMax<T>(dst[done], blocks[done * kPer], 1, static_cast<int32_t>(rows - done < 255 ? rows - done : 255), 1, 1,
+                                       1, AscendC::ReduceOrder::ORDER_ONLY_VALUE, site);
+        wait();
     }
     // Copies one block per row, blocks `dst_stride` and `src_stride` blocks apart.
     void copy_blocks(const Tensor& dst, const Tensor& src, uint16_t dst_stride, uint16_t src_stride) const {
