@@ -37,9 +37,9 @@ def test_the_table_is_sorted_and_leads_to_headers_of_ours() -> None:
 
 def test_the_header_library_is_ours_alone() -> None:
     code = [p for p in INCLUDE.rglob("*") if p.suffix in (".h", ".hpp", ".cpp")]
-    assert len(code) <= 200
+    assert len(code) <= 210
     rooms = {p.relative_to(INCLUDE).parts[0] for p in code if p.parent != INCLUDE}
-    assert rooms == {"machine", "api", "lib", "host", "acl"}
+    assert rooms == {"machine", "api", "lib", "reg", "host", "acl"}
     lines = {p: [x for x in p.read_text().splitlines() if x and not x.startswith(("//", "#pragma once"))] for p in code}
     rows_to_be = [p.name for p, text in lines.items() if len(text) <= 1 and "".join(text).startswith("#include")]
     assert not rows_to_be, "a path that leads to one header is a row of vendor_paths.tsv"

@@ -360,6 +360,8 @@ def number(text: str, constants: Mapping[str, str], depth: int = 8) -> int | Non
     """The value of a constant expression of C++ over whole numbers and named constants; None for what only a compiler can evaluate."""
     bare = re.sub(r"\b(?:static_cast|reinterpret_cast)\s*<[^<>]*>|\b(?:\w+\s*::\s*)+", "", text.strip())
     bare = {"true": "1", "false": "0"}.get(bare, _NUMBER.sub(lambda m: _whole(m.group(1)), bare))
+    if bare.isdecimal():  # most are; leading zeros, which C++ reads as octal, are left to the evaluator's refusal
+        return int(bare) if bare == "0" or bare[0] != "0" else None
     for name in set(re.findall(r"\b[A-Za-z_]\w*", bare)):
         inner = number(constants[name], constants, depth - 1) if name in constants and depth else None
         if inner is None:

@@ -52,7 +52,7 @@ class Prepared:
 
     def parameter(self, name: str) -> str:
         """The kernel's name for an output."""
-        return self.call.parameter((self.outputs or {}).get(name)) or name
+        return (self.call.parameter(self.outputs[name]) if self.outputs else None) or name
 
     def run(self) -> tuple[Run, References]:
         """Launch. The second value computes the references from the inputs as they were before the run."""

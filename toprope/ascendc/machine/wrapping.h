@@ -10,7 +10,7 @@ namespace toprope {
 template <typename L>
 using Wrap = std::conditional_t<std::is_integral_v<L>, std::conditional_t<sizeof(L) <= 4, uint32_t, uint64_t>, L>;
 template <typename L>
-using Exact = std::conditional_t<std::is_integral_v<L>, int64_t, L>;
+using WideLane = std::conditional_t<std::is_integral_v<L>, int64_t, L>;
 
 // An operation's functor that has a member `exact`, which computes its result in 64 bits.
 template <typename F, typename = void>
