@@ -66,7 +66,7 @@ constexpr AscendC::BinaryRepeatParams packed_binary() {
             return static_cast<L>(expression);                                        \
         }                                                                             \
         int64_t exact(L a_, L b_) const {                                             \
-            const WideLane<L> a = a_, b = b_;                                            \
+            const WideLane<L> a = a_, b = b_;                                         \
             return static_cast<int64_t>(expression);                                  \
         }                                                                             \
     };                                                                                \

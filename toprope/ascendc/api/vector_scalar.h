@@ -62,7 +62,7 @@ T shift_right(T x, T s, bool rounds) {
             return static_cast<L>(expression);                                                                                         \
         }                                                                                                                              \
         int64_t exact(L x_, L s_) const {                                                                                              \
-            const WideLane<L> x = x_, s = s_;                                                                                             \
+            const WideLane<L> x = x_, s = s_;                                                                                          \
             return static_cast<int64_t>(expression);                                                                                   \
         }                                                                                                                              \
     };                                                                                                                                 \
