@@ -122,3 +122,19 @@ def test_every_operation_of_the_header_library_has_a_price(name: str) -> None:
     wanted = {cost for cost in costs if chip.npu_arch == 3510 or not cost.startswith("reg_")}
     missing = sorted(wanted - set(chip.cost_names()))
     assert not missing, [f"{cost} ({costs[cost]})" for cost in missing]
+
+
+def test_a_chip_of_a_class_has_the_numbers_of_its_class() -> None:
+    for name, of in {
+        "Ascend950PR_9579": "ascend950pr_957x", "ascend950pr_958b": "ascend950pr_958x", "ascend950dt_9584": "ascend950dt_958x"
+    }.items():  # fmt: skip
+        assert soc.load(name).table == soc.load(of).table
+    assert soc.load("ascend950dt_9581").table != soc.load("ascend950dt_958x").table  # its own file comes first
+    with pytest.raises(BadChip):
+        soc.load("ascend950pr_9699")
+
+
+def test_the_simulators_950_counts_every_number_as_assumed() -> None:
+    chip, base = soc.load("Ascend950PR_9599"), soc.load("ascend950pr_958x")
+    assert chip.number("cores.aiv") == base.number("cores.aiv")
+    assert {chip.kind_of(p) for p in chip.numbers()} == {"assumed"}

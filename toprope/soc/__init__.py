@@ -159,8 +159,13 @@ def names() -> list[str]:
 
 
 def file_of(name: str) -> Path | None:
-    """The file of the chip called `name` (case does not matter), shipped or the user's own; None where there is none."""
-    files = (folder / f"{name.lower()}.toml" for folder in (Path(__file__).parent, own_folder()))
+    """The file of the chip called `name` (case does not matter), shipped or the user's own; None where there is none.
+
+    A file whose name ends in x stands for a class: ascend950pr_9589 and ascend950pr_958b are of ascend950pr_958x (the vendor's
+    platform_config names its files so).
+    """
+    stems = (name.lower(), f"{name.lower()[:-1]}x") if name.lower().startswith("ascend950") else (name.lower(),)
+    files = (folder / f"{stem}.toml" for stem in stems for folder in (Path(__file__).parent, own_folder()))
     return next((file for file in files if file.exists()), None)
 
 
