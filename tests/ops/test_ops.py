@@ -68,9 +68,8 @@ def test_a_complete_project(name: str) -> None:
 
 @pytest.mark.parametrize("name", ops.names())
 def test_the_optimised_version_is_the_faster_one(name: str) -> None:
-    # Over its three largest cases: at a single odd shape (49 rows of 20,001 on 48 cores) the naive layer_norm is 5 % faster.
-    large = sorted((c for n, c in FAST if n == name), key=lambda c: sum(int(np.prod(t.shape)) for t in c.tensors))[-3:]
-    us = {v: sum(ops.run(name, c, v, time_only=True).timeline.microseconds for c in large) for v in VERSIONS}
+    case = max((c for n, c in FAST if n == name), key=lambda c: sum(int(np.prod(t.shape)) for t in c.tensors))
+    us = {v: ops.run(name, case, v, time_only=True).timeline.microseconds for v in VERSIONS}
     assert us["optimised"] < us["naive"]
 
 

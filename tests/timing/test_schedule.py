@@ -261,7 +261,7 @@ def test_the_assumed_share_counts_what_rests_on_assumptions(launched: dict[str, 
     assert copies.timeline.assumed_share < 0.01, "measured on this chip"
     guessed = soc.load("ascend910b4").replaced({})
     guessed.table["hbm"]["kind"] = "assumed"
-    assert predict(copies.trace, guessed).assumed_share > 0.4, "copies of the critical path rest on HBM"
+    assert predict(copies.trace, guessed).assumed_share > 0.9, "copies of both turns of the blocks rest on HBM"
     latency = meeting.soc.number("flags.cross_core_cycles")
     assert meeting.timeline.assumed_share >= latency / meeting.timeline.cycles, (
         "cores meet through a flag of assumed latency"

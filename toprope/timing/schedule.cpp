@@ -74,13 +74,14 @@ public:
 
 private:
     // ---- launching ---------------------------------------------------------------------------------------------------------
-    void launch(double at) {
+    void launch(double at, int32_t after = -1) {
         for (const uint32_t c : cores_of_block_[next_block_]) {
             CoreState& core = states_[c];
             core.started = at;
             core.now = at + chip_.prologue_cycles;
             occupy(core, kS, at, core.now);
             core.running = true;
+            core.previous = after;
             for (PipeState& pipe : core.pipes) pipe.free_at = pipe.last_end = pipe.next_ask = pipe.data_end = core.now;
             wake(c, kS);
         }
@@ -95,8 +96,14 @@ private:
         const uint32_t block = cores_[c].block;
         if (--left_in_block_[block] != 0 || next_block_ >= blocks_) return;
         double at = 0;
-        for (const uint32_t other : cores_of_block_[block]) at = std::max(at, core_end(states_[other]));
-        push(at + chip_.block_cycles, nullptr);  // in turn: another core may have ended before, whichever is looked at first
+        int32_t last = -1;
+        for (const uint32_t other : cores_of_block_[block]) {
+            at = std::max(at, core_end(states_[other]));
+            for (uint32_t i = states_[other].begin; i < states_[other].end; ++i)
+                if (last < 0 || end_[i] > end_[last]) last = static_cast<int32_t>(i);
+        }
+        // In turn: another core may have ended before, whichever is looked at first.
+        events_.push({at + chip_.block_cycles, order_++, nullptr, last});
     }
 
     // ---- agents: kS is the scalar unit, the others are pipes ---------------------------------------------------------------
@@ -144,7 +151,7 @@ private:
                 core.queue_pipe = -1;
                 target.queue.push_back({i, core.now});
                 start_[i] = core.now;
-                stall_[i] = was_full ? kQueueFull : core.previous < 0 ? kLaunch : kIssue;
+                stall_[i] = was_full ? kQueueFull : core.pc == core.begin ? kLaunch : kIssue;
                 blocker_[i] = core.previous;
                 advance_pipe(c, pipe);
             } else if (!on_scalar(c, core, i, instr, op)) {
@@ -366,7 +373,7 @@ private:
 
     void handle(const Event& event) {
         if (event.transfer == nullptr) {
-            if (next_block_ < blocks_) launch(event.time);
+            if (next_block_ < blocks_) launch(event.time, event.after);
             return;
         }
         Transfer& t = *event.transfer;

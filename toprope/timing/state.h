@@ -120,7 +120,7 @@ struct CoreState {
     bool loaded = false;  // the scalar unit has just read UB
     uint32_t begin, end, pc;
     double now = 0, started = 0;
-    int32_t previous = -1;  // the instruction before, in program order
+    int32_t previous = -1;  // the instruction before, in program order; at first the one that ended the block before this one
     PipeState pipes[kPipes];
     std::vector<Channel> flags = std::vector<Channel>(kFlagSlots);
     std::vector<Channel> cross = std::vector<Channel>(kCrossSlots);
@@ -168,6 +168,7 @@ struct Event {
     double time;
     uint64_t order;
     Transfer* transfer;
+    int32_t after = -1;  // without a transfer: the instruction whose end made room for the next block
     // Without a branch: which of two events comes first cannot be guessed.
     bool operator>(const Event& other) const {
         return static_cast<bool>((time > other.time) | ((time == other.time) & (order > other.order)));

@@ -253,6 +253,7 @@ public:
         pipe.InitBuffer(stateBuffer, 5 * BLOCK * sizeof(float));
         pipe.InitBuffer(sendQueue, 1, 2 * BLOCK * sizeof(float));
         pipe.InitBuffer(receiveQueue, 1, 2 * parts * BLOCK * sizeof(float));
+        pipe.InitBuffer(mergeBuffer, 2 * parts * BLOCK * sizeof(float));
         stateGm.SetGlobalBuffer((__gm__ float*)workspace);
         if constexpr (centred) meanGm.SetGlobalBuffer((__gm__ float*)mean, rows);
         rstdGm.SetGlobalBuffer((__gm__ float*)rstd, rows);
@@ -284,6 +285,11 @@ private:
     // Mean and squares of `seen` columns and those, (mean, squares), of `more` others become those of all.
     __aicore__ inline void Merge(uint32_t seen, const Floats& mean, const Floats& squares, uint32_t more) {
         constexpr int32_t one = BLOCK;
+        if (seen == 0) {
+            AscendC::Adds(Squares(), squares, 0.0f, one);
+            if constexpr (centred) AscendC::Adds(Mean(), mean, 0.0f, one);
+            return;
+        }
         AscendC::Add(Squares(), Squares(), squares, one);
         if constexpr (centred) {
             const float part = static_cast<float>(more) / static_cast<float>(seen + more);
@@ -299,7 +305,7 @@ private:
 
     __aicore__ inline void Statistics(uint32_t row) {
         const Floats values = found.Values(), block = found.AsBlocks();
-        AscendC::Duplicate(Mean(), 0.0f, static_cast<int32_t>(2 * BLOCK));
+        AscendC::Duplicate(Mean(), 0.0f, static_cast<int32_t>(2 * BLOCK));  // a part may be empty, and rms norm has no mean
         for (uint32_t at = begin; at < end; at += piece) {
             const uint32_t count = end - at < piece ? end - at : piece, width = tiles.Padded(count);
             tiles.Load(static_cast<uint64_t>(row) * columns + at, 1, count);
@@ -335,10 +341,46 @@ private:
         AscendC::DataCopy(states, stateGm[static_cast<uint64_t>(row) * parts * 2 * BLOCK], parts * 2 * BLOCK);
         receiveQueue.EnQue(states);
         states = receiveQueue.DeQue<float>();
-        AscendC::Duplicate(Mean(), 0.0f, static_cast<int32_t>(2 * BLOCK));
-        for (uint32_t p = 0; p < parts && Start(p) < columns; p++)
-            Merge(Start(p), states[p * 2 * BLOCK], states[p * 2 * BLOCK + BLOCK], Start(p + 1) - Start(p));
+        MergeAll(states, (columns + partColumns - 1) / partColumns);
         receiveQueue.FreeTensor(states);
+    }
+
+    // Mean and squares of all columns from those of the parts, (mean, squares), in few instructions whatever their number: distances
+    // from the first mean, so that a row of one value has exactly that mean, and from the mean of all.
+    __aicore__ inline void MergeAll(const Floats& states, uint32_t count) {
+        const Floats distance = mergeBuffer.Get<float>(), sum = distance[parts * BLOCK], shift = State(3);
+        const int32_t size = static_cast<int32_t>(count * BLOCK);
+        const uint8_t repeats = static_cast<uint8_t>(count);
+        if constexpr (centred) {
+            AscendC::Sub(distance, states, states, BLOCK, repeats, {1, 1, 1, 1, 2, 0});
+            Weighted(sum, distance, count);
+            Sum(sum, count);
+            AscendC::Muls(shift, sum, 1.0f / static_cast<float>(columns), static_cast<int32_t>(BLOCK));
+            AscendC::Add(Mean(), states, shift, static_cast<int32_t>(BLOCK));
+            AscendC::Sub(distance, distance, shift, BLOCK, repeats, {1, 1, 1, 1, 1, 0});
+            AscendC::Mul(distance, distance, distance, size);
+            Weighted(sum, distance, count);
+            AscendC::Add(sum, sum, states[BLOCK], BLOCK, repeats, {1, 1, 1, 1, 1, 2});
+        } else {
+            AscendC::Duplicate(Mean(), 0.0f, static_cast<int32_t>(BLOCK));
+            AscendC::Adds(sum, states[BLOCK], 0.0f, BLOCK, repeats, {1, 1, 1, 2});
+        }
+        Sum(sum, count);
+        AscendC::Adds(Squares(), sum, 0.0f, static_cast<int32_t>(BLOCK));
+    }
+    // Each part's block times the columns of the part: the last one may be shorter.
+    __aicore__ inline void Weighted(const Floats& to, const Floats& from, uint32_t count) {
+        const uint32_t last = (count - 1) * BLOCK;
+        if (last) AscendC::Muls(to, from, static_cast<float>(partColumns), static_cast<int32_t>(last));
+        AscendC::Muls(to[last], from[last], static_cast<float>(columns - (count - 1) * partColumns), static_cast<int32_t>(BLOCK));
+    }
+    // The sum of `count` blocks, in the first: the upper half is added to the lower one until one is left.
+    __aicore__ inline void Sum(const Floats& blocks, uint32_t count) {
+        while (count > 1) {
+            const uint32_t half = (count + 1) / 2;
+            AscendC::Add(blocks, blocks, blocks[half * BLOCK], static_cast<int32_t>((count - half) * BLOCK));
+            count = half;
+        }
     }
 
     __aicore__ inline void Write(uint32_t row, uint32_t part) {
@@ -386,7 +428,7 @@ private:
     RowTiles<T, 2> tiles;
     RowValues<false> found;
     NormWeights<T, centred> weights;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuffer;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuffer, mergeBuffer;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> sendQueue;
     AscendC::TQue<AscendC::TPosition::VECIN, 1> receiveQueue;
     AscendC::GlobalTensor<float> stateGm, meanGm, rstdGm;
