@@ -121,7 +121,9 @@ class Timeline:
             return 0.0
         first = path[::-1]
         reached = np.maximum.accumulate(np.concatenate([[0.0], self.end[first]]))
-        spent = np.maximum(0.0, self.end[first] - np.maximum(self.start[first], reached[:-1]))[::-1]  # not twice where they overlap
+        spent = np.maximum(0.0, self.end[first] - np.maximum(self.start[first], reached[:-1]))[
+            ::-1
+        ]  # not twice where they overlap
         assumed = np.minimum(self.assumed_cycles[path], spent).sum() + self._assumed_between_cores(path)
         prologue = self.soc.number("prologue.cycles") if self.soc.kind_of("prologue.cycles") == "assumed" else 0.0
         return float(min(1.0, (assumed + prologue) / self.cycles))
